@@ -45,23 +45,46 @@ mask_step_is_sound(const struct kernels_mask_step *step, const struct kernels_ma
            (step->kind != KERNELS_MASK_CLOSE || demand->closings);
 }
 
+/* Returns the demand of the lane's volume if it may have a mask at this place, otherwise NULL. */
+static const struct kernels_mask_demand *
+mask_check_place(struct kernels_lane *lane, size_t place, int *rc, struct error *error)
+{
+    const struct kernels_mask_demand *demand = NULL;
+
+    *rc = kernels_op_check(lane, KERNELS_MASK, error);
+    if (*rc == 0)
+        demand = kernels_state(lane, KERNELS_MASK);
+    if (demand && place >= demand->masks) {
+        *rc = error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no mask %zu where memory was reserved for %zu",
+                        place, demand->masks);
+        return NULL;
+    }
+    return demand;
+}
+
+int
+kernels_mask_memory(struct kernels_lane *lane, size_t place, uint64_t **bits, struct error *error)
+{
+    const struct mask_request request = {.place = place, .memory = bits};
+    int rc;
+
+    return mask_check_place(lane, place, &rc, error) ? kernels_op_run(lane, KERNELS_MASK, &request, error) : rc;
+}
+
 int
 kernels_mask_run(struct kernels_lane *lane, size_t place, const struct kernels_mask_request *given,
                  struct kernels_mask_result *result, struct error *error)
 {
-    const struct mask_request request = {place, given, result};
-    const int rc = kernels_op_check(lane, KERNELS_MASK, error);
+    const struct mask_request request = {.place = place, .given = given, .result = result};
+    int rc;
+    const struct kernels_mask_demand *demand = mask_check_place(lane, place, &rc, error);
 
-    if (rc)
+    if (!demand)
         return rc;
-    const struct kernels_mask_demand *demand = kernels_state(lane, KERNELS_MASK);
     bool sound = isfinite(demand->reach_mm) && demand->reach_mm >= 0;
 
     for (int axis = 0; axis < 3; axis++)
         sound = sound && isfinite(demand->spacing[axis]) && demand->spacing[axis] > 0;
-    if (place >= demand->masks)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no mask %zu where memory was reserved for %zu",
-                         place, demand->masks);
     if (!sound)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                          "spacings are positive, a reach is not negative, and all are finite");

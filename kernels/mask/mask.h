@@ -52,7 +52,7 @@ struct kernels_mask_step {
  * and `minus` again, but not to the others.
  * Masks are bits as in struct image_mask, with the min words per row. Their padding bits are
  * ignored. They may be earlier results of this or another operation in the lane, except the mask at
- * the same place. The call borrows all pointers.
+ * the same place. Only `found` may be kernels_mask_memory of that place. The call borrows all pointers.
  */
 struct kernels_mask_request {
     /* one per slice, or one for all; range_count: that number, or 0 */
@@ -86,14 +86,19 @@ bool mask_step_has_ball(enum kernels_mask_step_kind kind);
 int kernels_mask_run(struct kernels_lane *lane, size_t place, const struct kernels_mask_request *request,
                      struct kernels_mask_result *result, struct error *error);
 
+/* Returns the memory of mask `place` in *bits, for the caller to write: `found` of the request that makes this mask. Every
+ * slice must be announced (-EBUSY). */
+int kernels_mask_memory(struct kernels_lane *lane, size_t place, uint64_t **bits, struct error *error);
+
 /* Returns the number of bits set. */
 int64_t mask_count(const uint64_t *bits, int64_t words);
 
 /* Private to kernels/: the request of the operation, and helpers for backends. */
 struct mask_request {
     size_t place;
-    const struct kernels_mask_request *given;
+    const struct kernels_mask_request *given; /* NULL: only the memory of the mask is wanted */
     struct kernels_mask_result *result;
+    uint64_t **memory;
 };
 
 /* Returns the min voxels of a component that KEEP_AT_LEAST or DROP_BELOW keeps, given the

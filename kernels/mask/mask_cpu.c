@@ -101,9 +101,9 @@ begin_slice(void *context, int64_t z)
         range_pack_slice(making->lane, *range, given->padding, z, bits);
         return;
     }
-    if (given->found)
+    if (given->found && given->found != making->bits)
         memcpy(bits, given->found + first, (size_t)words * sizeof(*bits));
-    else
+    else if (!given->found)
         memset(bits, 0xFF, (size_t)words * sizeof(*bits));
     for (int64_t i = 0; i < words && given->any_of_count > 0; i++) { /* keep the bits that lie in any of these masks */
         uint64_t any = 0;
@@ -592,18 +592,24 @@ cpu_mask_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct mask_request *request = given;
     struct cpu_mask *own = kernels_state(lane, KERNELS_MASK);
+    const struct mask_volume volume = cpu_mask_volume(lane, &lane->extent);
+    const size_t words = (size_t)bits_words(&volume.extent);
+    uint64_t *mask = own->masks + request->place * words;
+
+    (void)error;
+    if (!request->given) {
+        *request->memory = mask;
+        return 0;
+    }
     struct mask_making making = {.lane = cpu_lane_of(lane),
                                  .own = own,
-                                 .volume = cpu_mask_volume(lane, &lane->extent),
+                                 .volume = volume,
                                  .given = request->given,
                                  .bounds = {request->given->within, request->given->minus, request->given->within_count,
                                             request->given->minus_count},
                                  .result = request->result,
                                  .spare = own->spare[SPARE]};
-    const size_t words = (size_t)bits_words(&making.volume.extent);
-    uint64_t *mask = own->masks + request->place * words;
 
-    (void)error;
     making.bits = mask;
     making.result->components_found = making.result->components_kept = 0;
     cpu_pool_for(making.volume.pool, making.volume.extent.size[2], begin_slice, &making);

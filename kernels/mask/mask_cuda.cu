@@ -239,6 +239,7 @@ struct mask_work {
     uint64_t *bits;                           /* the current mask, on the device */
     uint64_t *spare;                          /* same size as bits */
     const struct kernels_mask_request *given; /* NULL: steps without bounds */
+    const uint64_t *memory;                   /* of the mask, on the host */
 };
 
 static void
@@ -258,7 +259,7 @@ queue_join(const struct mask_work *work, const uint64_t *other, enum mask_joinin
     mask_join<<<grid->blocks, MASK_THREADS, 0, work->lane->work>>>(*grid, other, how, bits);
 }
 
-/* Joins a set. Results of this lane are already on the device. */
+/* Joins a set. Results of this lane are already on the device, but not what the caller wrote to the mask's own memory. */
 static int
 join_set(const struct mask_work *work, const uint64_t *set, enum mask_joining how, struct error *error)
 {
@@ -266,7 +267,7 @@ join_set(const struct mask_work *work, const uint64_t *set, enum mask_joining ho
     const size_t words = (size_t)own->grid.words;
     const uint64_t *resident = work->spare;
 
-    if (set >= own->host_masks && set < own->host_masks + own->demand.masks * words)
+    if (set >= own->host_masks && set < own->host_masks + own->demand.masks * words && set != work->memory)
         resident = own->masks + (set - own->host_masks);
     else
         CUDA_SEND(work->lane, work->spare, set, words);
@@ -637,7 +638,7 @@ cuda_mask_queue(struct kernels_lane *base, size_t from, size_t to, const struct 
     struct cuda_mask *own = (struct cuda_mask *)kernels_state(base, KERNELS_MASK);
     const size_t words = (size_t)own->grid.words;
     uint64_t *mask = own->masks + to * words;
-    struct mask_work work = {lane, own, mask, own->spare[SPARE], NULL};
+    struct mask_work work = {lane, own, mask, own->spare[SPARE], NULL, NULL};
 
     CUDA_TRY(cuda_device_of(base), cudaMemcpyAsync(mask, own->masks + from * words, words * sizeof(*mask),
                                                    cudaMemcpyDeviceToDevice, lane->work));
@@ -651,13 +652,17 @@ cuda_mask_run(struct kernels_lane *base, const void *given, struct error *error)
     struct cuda_lane *lane = cuda_lane_of(base);
     struct cuda_mask *own = (struct cuda_mask *)kernels_state(base, KERNELS_MASK);
     const size_t first = request->place * (size_t)own->grid.words;
-    struct mask_work work = {lane, own, own->masks + first, own->spare[SPARE], request->given};
+    struct mask_work work = {lane, own, own->masks + first, own->spare[SPARE], request->given, own->host_masks + first};
     struct kernels_mask_result *result = request->result;
     const struct mask_facts *facts = own->host_facts;
     int rc;
 
     /* Work of a failed request may still be running. */
     CUDA_TRY(cuda_device_of(base), cudaStreamSynchronize(lane->work));
+    if (!request->given) {
+        *request->memory = own->host_masks + first;
+        return 0;
+    }
     CUDA_TRY(cuda_device_of(base), cudaMemsetAsync(own->facts, 0, sizeof(*own->facts), lane->work));
     rc = begin_mask(&work, error);
     if (!rc)

@@ -87,15 +87,16 @@ filter_compare(const struct filter_job *job, double *line, int64_t z)
         for (int k = -job->radius[2]; k <= job->radius[2]; k++)
             taps[job->radius[2] + k] = job->between + (filter_within(z + k, extent->slices) * rows + y) * columns;
         filter_taps(job, 2, taps, line);
-        for (int64_t w = 0; w < words; w++)
-            bits[w] = 0;
-        for (int64_t x = 0; x < columns; x++) {
-            const double value = filter->rescale.slope * line[x] + filter->rescale.intercept;
+        for (int64_t w = 0; w < words; w++) {
+            uint64_t passed = 0;
 
-            bits[x / 64] |= (uint64_t)(value >= filter->range[0] && value <= filter->range[1]) << x % 64;
+            for (int64_t x = 64 * w; x < columns && x < 64 * (w + 1); x++) {
+                const double value = filter->rescale.slope * line[x] + filter->rescale.intercept;
+
+                passed |= (uint64_t)(value >= filter->range[0] && value <= filter->range[1]) << x % 64;
+            }
+            bits[w] = filter->region ? passed & filter->region[(z * rows + y) * words + w] : passed;
         }
-        for (int64_t w = 0; filter->region && w < words; w++)
-            bits[w] &= filter->region[(z * rows + y) * words + w];
     }
 }
 

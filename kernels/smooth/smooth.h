@@ -33,7 +33,7 @@ struct smooth_request {
     struct image_range padding; /* lo > hi: no padding */
     struct image_range range;   /* of the filtered values, inclusive */
     /* The voxels whose values count, as the bits of a mask; others are 0 in `bits`. A small region takes less time.
-     * NULL: all */
+     * NULL: all. It may be `bits`. */
     const uint64_t *region;
     uint64_t *bits; /* in range; as in struct image_mask, min words per row; of the caller; NULL: not wanted */
     /* Counts filtered values v: bin floor((v - first) / width), others are ignored. NULL: not wanted. */

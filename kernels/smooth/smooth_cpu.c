@@ -12,6 +12,7 @@ enum {
     SMOOTH_TAPS = 2 * SMOOTH_MAX_RADIUS + 1,
     SMOOTH_BAND = 1 << 18, /* values of the slices of a band, if the radii permit it */
     SMOOTH_VALUES = 1 << 16,
+    PASSED_WORDS = 8,
 };
 
 struct cpu_smooth {
@@ -144,19 +145,24 @@ smooth_finish_row(const struct smooth_job *job, const struct smooth_space *space
 
     smooth_row(job, space, 2, z, space->slices + (y - space->first[1]) * pitch, job->own->height * pitch,
                space->filtered);
-    if (request->bits && job->any)
-        cpu_device_of(&job->lane->base)
-            ->isa->pack16(values, last - 64 * space->first[0], job->pass,
-                          request->bits + row * words + space->first[0]);
-    if (request->bits && job->any && request->region)
-        for (int64_t word = space->first[0]; word < space->end[0]; word++)
-            request->bits[row * words + word] &= request->region[row * words + word];
-    for (int64_t word = space->first[0]; request->histogram && word < space->end[0]; word++, values += 64) {
+    for (int64_t word = space->first[0]; request->histogram && word < space->end[0]; word++) {
         const int64_t count = extent->columns - 64 * word < 64 ? extent->columns - 64 * word : 64;
         const uint64_t bits = request->region ? request->region[row * words + word] : ~UINT64_C(0);
 
         for (int64_t x = 0; bits != 0 && x < count; x++)
-            space->counts[values[x]] += bits >> x & 1;
+            space->counts[values[64 * (word - space->first[0]) + x]] += bits >> x & 1;
+    }
+    for (int64_t word = space->first[0], some; request->bits && word < space->end[0]; word += some) {
+        uint64_t passed[PASSED_WORDS] = {0};
+
+        some = space->end[0] - word < PASSED_WORDS ? space->end[0] - word : PASSED_WORDS;
+        if (job->any)
+            cpu_device_of(&job->lane->base)
+                ->isa->pack16(values + 64 * (word - space->first[0]),
+                              last - 64 * word < 64 * some ? last - 64 * word : 64 * some, job->pass, passed);
+        for (int64_t i = 0; i < some; i++)
+            request->bits[row * words + word + i] =
+                passed[i] & (request->region ? request->region[row * words + word + i] : ~UINT64_C(0));
     }
 }
 
@@ -201,7 +207,8 @@ smooth_band(const struct smooth_job *job, struct smooth_space *space, int64_t fi
                                    space->counts,
                                    {0, first, 0},
                                    {words, end, extent->slices}};
-    for (int64_t z = 0; request->bits && (request->region || !job->any) && z < extent->slices; z++)
+    /* Words outside of the region are 0; of a region in the same memory they are already. */
+    for (int64_t z = 0; request->bits && request->region && request->region != request->bits && z < extent->slices; z++)
         memset(request->bits + (z * extent->rows + first) * words, 0,
                (size_t)((end - first) * words) * sizeof(uint64_t));
     if (request->region)

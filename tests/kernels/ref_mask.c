@@ -787,6 +787,15 @@ run_request(struct kernels_lane *lane, const struct ref_mask_job *job, size_t r,
         minus[given.minus_count++] = results[r - 1].mask.bits;
     given.within = within;
     given.minus = minus;
+    if (given.found && r % 2 == 0) { /* in the memory of the mask */
+        uint64_t *memory;
+        const int rc = kernels_mask_memory(lane, r, &memory, error);
+
+        if (rc)
+            return rc;
+        memcpy(memory, given.found, (size_t)mask_words(job->extent) * sizeof(*memory));
+        given.found = memory;
+    }
     return kernels_mask_run(lane, r, &given, &results[r], error);
 }
 

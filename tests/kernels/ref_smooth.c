@@ -207,6 +207,7 @@ smooth_run_case(struct kernels_lane *lane, const struct smooth_case *each, struc
 {
     const struct smooth_demand own = {{each->spacing[0], each->spacing[1], each->spacing[2]}, each->request.sigma_mm};
     const struct kernels_demand demand = {.of = {[KERNELS_SMOOTH] = &own}};
+    struct smooth_request request = each->request;
     void *voxels;
     int rc = kernels_volume_begin(lane, each->extent, each->pixel, &demand, &voxels, error);
 
@@ -214,5 +215,9 @@ smooth_run_case(struct kernels_lane *lane, const struct smooth_case *each, struc
         return rc;
     memcpy(voxels, each->voxels, (size_t)ref_voxels(each->extent) * image_pixel_size(each->pixel));
     rc = kernels_volume_ready(lane, 0, each->extent.slices, error);
-    return rc ? rc : smooth_run(lane, &each->request, error);
+    if (request.region && each->extent.rows % 2 == 0) { /* the region in the memory of the result */
+        memcpy(request.bits, request.region, smooth_words(each) * sizeof(*request.bits));
+        request.region = request.bits;
+    }
+    return rc ? rc : smooth_run(lane, &request, error);
 }

@@ -375,11 +375,14 @@ START_TEST(requests_are_checked)
     struct kernels_lane *lane = variants[0].lane;
     struct image_range ranges[3] = {{0, 1}, {0, 1}, {0, 1}};
     struct kernels_mask_request given = {.ranges = ranges, .range_count = 1};
+    uint64_t *memory;
 
     begin(lane, &demand);
     assert_refused(lane, &given, 0, -EBUSY);
+    ck_assert_int_eq(kernels_mask_memory(lane, 0, &memory, &error), -EBUSY);
     ck_assert_int_eq(kernels_volume_ready(lane, 0, 4, NULL), 0);
     assert_refused(lane, &given, 2, -EINVAL);
+    ck_assert_int_eq(kernels_mask_memory(lane, 2, &memory, &error), -EINVAL);
     given.range_count = 3;
     assert_refused(lane, &given, 0, -EINVAL);
     given.range_count = 1;

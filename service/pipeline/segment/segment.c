@@ -50,7 +50,7 @@ segmentation_count_bytes(struct segmentation *segmentation)
 {
     const struct conf_pipeline *pipeline = segmentation->pipeline;
     struct segment_bytes *bytes = &segmentation->bytes;
-    *bytes = (struct segment_bytes){.lasting = coarse_volume_bytes(segmentation)};
+    *bytes = (struct segment_bytes){.lasting = 0};
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         const struct segment_method *method = segment_methods[pipeline->segments[i].method];
         if (!segment_is_here(segmentation, i))

@@ -162,19 +162,9 @@ coarse_volume_prepare(struct coarse_volume *coarse, struct segmentation *fine, s
               : kernels_volume_begin(coarse->lane, coarse->blocks.extent, IMAGE_INT16, &demand, &coarse->voxels, error);
 }
 
-static void
-coarse_volume_free_expanded(struct coarse_volume *coarse)
-{
-    for (size_t i = 0; coarse->expanded && i < coarse->segmentation.pipeline->segment_count; i++)
-        free(coarse->expanded[i]);
-    free(coarse->expanded);
-    coarse->expanded = NULL;
-}
-
 void
 coarse_volume_release(struct coarse_volume *coarse)
 {
-    coarse_volume_free_expanded(coarse);
     segmentation_release(&coarse->segmentation);
     free(coarse->stack.planes);
     *coarse = (struct coarse_volume){.voxels = NULL};
@@ -182,8 +172,7 @@ coarse_volume_release(struct coarse_volume *coarse)
 
 /* --------------------------------------------------------------------------------- masks ---- */
 
-/* Returns whether a segment with grid_mm needs a mask of the images' voxels. */
-static bool
+bool
 coarse_volume_expands(const struct conf_pipeline *pipeline, size_t segment)
 {
     const struct conf_segment *own = &pipeline->segments[segment];
@@ -195,15 +184,6 @@ coarse_volume_expands(const struct conf_pipeline *pipeline, size_t segment)
             needed |= !(refine && use.label == refine->label) && strcmp(use.label, own->label) == 0;
     }
     return needed;
-}
-
-int64_t
-coarse_volume_bytes(const struct segmentation *fine)
-{
-    int64_t masks = 0;
-    for (size_t i = 0; i < fine->pipeline->segment_count && !fine->is_coarse; i++)
-        masks += coarse_volume_expands(fine->pipeline, i);
-    return masks * segment_mask_bytes(fine->stack);
 }
 
 /* Returns the number of the images' voxels in a mask of blocks: the last blocks along each axis may have fewer. */
@@ -229,29 +209,31 @@ coarse_volume_count(const struct coarse_grid *blocks, const struct image_mask *m
 
 /* Gives the segmentation of the images' voxels the masks. */
 static int
-coarse_volume_expand(struct coarse_volume *coarse, struct segmentation *fine, int threads, struct error *error)
+coarse_volume_expand(const struct coarse_volume *coarse, struct segmentation *fine, struct kernels_lane *lane,
+                     struct error *error)
 {
-    const size_t count = fine->pipeline->segment_count;
     const struct image_extent extent = {fine->stack->columns, fine->stack->rows, fine->stack->plane_count};
-    coarse_volume_free_expanded(coarse);
-    coarse->expanded = calloc(count, sizeof *coarse->expanded);
-    if (!coarse->expanded)
-        return error_set_system(error, -ENOMEM, "expand the masks");
-    for (size_t i = 0; i < count; i++) {
+    int rc = 0;
+    for (size_t i = 0; i < fine->pipeline->segment_count && rc == 0; i++) {
         const struct image_mask *mask = &coarse->segmentation.masks[i];
+        struct kernels_mask_result result;
+        uint64_t *bits;
         if (segment_is_here(fine, i))
             continue;
         fine->masks[i] = (struct image_mask){.words_per_row = (extent.columns - 1) / 64 + 1,
                                              .voxels = coarse_volume_count(&coarse->blocks, mask, &extent)};
-        if (!coarse_volume_expands(fine->pipeline, i))
+        if (fine->places[i] == SEGMENT_NO_PLACE)
             continue;
-        coarse->expanded[i] = calloc(segment_mask_words(fine->stack), sizeof **coarse->expanded);
-        if (!coarse->expanded[i])
-            return error_set_system(error, -ENOMEM, "expand the masks");
-        coarse_expand(&coarse->blocks, mask->bits, extent, threads, false, coarse->expanded[i]);
-        fine->masks[i].bits = coarse->expanded[i];
+        rc = kernels_mask_memory(lane, fine->places[i], &bits, error);
+        if (rc)
+            break;
+        coarse_expand(&coarse->blocks, mask->bits, extent, kernels_lane_threads(lane), false, bits);
+        const struct kernels_mask_request request = {.padding = {1, 0}, .found = bits};
+        rc = kernels_mask_run(lane, fine->places[i], &request, &result, error);
+        if (rc == 0)
+            fine->masks[i].bits = result.mask.bits;
     }
-    return 0;
+    return rc;
 }
 
 int
@@ -271,7 +253,7 @@ coarse_volume_run(struct coarse_volume *coarse, struct segmentation *fine, struc
         rc = kernels_volume_ready(coarse->lane, 0, coarse->stack.plane_count, error);
     if (rc == 0)
         rc = segmentation_run(&coarse->segmentation, coarse->lane, coarse->voxels, error);
-    return rc ? rc : coarse_volume_expand(coarse, fine, kernels_lane_threads(lane), error);
+    return rc ? rc : coarse_volume_expand(coarse, fine, lane, error);
 }
 
 int

@@ -24,7 +24,6 @@ struct coarse_volume {
     struct geometry_stack stack;
     struct kernels_lane *lane; /* borrowed */
     void *voxels;              /* of the lane; NULL: not prepared */
-    uint64_t **expanded;       /* per segment: its mask in the images' voxels; NULL: not needed */
 };
 
 /* Returns whether a segment has grid_mm. */
@@ -57,8 +56,8 @@ int coarse_volume_windows(const struct coarse_volume *coarse, const struct geome
 void coarse_volume_measures(const struct coarse_volume *coarse, const struct geometry_stack *fine,
                             struct segment_measures *measures);
 
-/* Returns the bytes of expanded masks of a segmentation of the images' voxels. */
-int64_t coarse_volume_bytes(const struct segmentation *fine);
+/* Returns whether a segment has grid_mm and needs a mask of the images' voxels. */
+bool coarse_volume_expands(const struct conf_pipeline *pipeline, size_t segment);
 
 /* Appends the grid to Algorithm Parameters. */
 void coarse_volume_describe(const struct coarse_volume *coarse, char text[SEGMENT_DESCRIPTION]);

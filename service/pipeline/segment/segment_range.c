@@ -88,34 +88,29 @@ range_find_bounds(const struct segmentation *segmentation, size_t segment, uint6
 {
     if (segmentation->pipeline->segments[segment].refine)
         return range_band(segmentation, segment, KERNELS_MASK_GROW, false, bounds, error);
+    memset(bounds, 0, segment_mask_words(segmentation->stack) * sizeof *bounds);
     return range_draw(segmentation, segment, bounds, error);
 }
 
-/* Finds the region of a segment with smooth_mm or shapes, once. The range applies to it, except with smooth_mm. */
+/* Finds the region of a segment with smooth_mm or shapes, once, in the memory of its mask. The range applies to it, except
+ * with smooth_mm. */
 static int
 range_find_region(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, struct error *error)
 {
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
     const bool is_bounded = own->refine || own->shape_count > 0 || own->from;
-    if ((own->smooth_mm <= 0 && own->shape_count == 0) || segmentation->own[segment])
+    uint64_t *bits;
+    if ((own->smooth_mm <= 0 && own->shape_count == 0) || segmentation->found[segment].bits)
         return 0;
-    uint64_t *bits = segment_reserve(segmentation, segment, error), *bounds = bits;
-    int rc = bits ? 0 : -ENOMEM;
-    if (rc == 0 && own->smooth_mm > 0) {
-        bounds = is_bounded ? calloc(segment_mask_words(segmentation->stack), sizeof *bounds) : NULL;
-        if (is_bounded && !bounds)
-            rc = error_set_system(error, -ENOMEM, "hold the masks");
-    }
-    if (rc == 0 && bounds)
-        rc = range_find_bounds(segmentation, segment, bounds, error);
+    int rc = kernels_mask_memory(lane, segmentation->places[segment], &bits, error);
+    if (rc == 0 && is_bounded)
+        rc = range_find_bounds(segmentation, segment, bits, error);
     if (rc == 0 && own->smooth_mm > 0)
-        rc = ranges_smooth(segmentation, segment, lane, bounds, bits, error);
+        rc = ranges_smooth(segmentation, segment, lane, is_bounded ? bits : NULL, bits, error);
     if (rc == 0 && own->refine) /* deeper voxels are in the segment anyway */
         rc = range_band(segmentation, segment, KERNELS_MASK_SHRINK, true, bits, error);
     if (rc == 0)
-        segment_found(segmentation, segment);
-    if (bounds != bits)
-        free(bounds);
+        segmentation->found[segment].bits = bits;
     return rc;
 }
 
@@ -142,8 +137,8 @@ range_begin_mask(const struct segmentation *segmentation, size_t segment, struct
     const struct range_segments *own = segmentation->of[CONF_RANGE].prepared;
     const struct conf_segment *conf = &segmentation->pipeline->segments[segment];
     const size_t k = segment_place(segmentation, segment);
-    if (segmentation->own[segment])
-        request->found = segmentation->own[segment];
+    if (segmentation->found[segment].bits)
+        request->found = segmentation->found[segment].bits;
     else if (conf->from)
         request->found = segment_from(segmentation, segment);
     if (conf->smooth_mm > 0) {
@@ -171,17 +166,12 @@ range_describe(const struct segmentation *segmentation, size_t segment, char tex
 static struct segment_bytes
 range_bytes(const struct segmentation *segmentation, size_t segment)
 {
-    const struct conf_segment *own = &segmentation->pipeline->segments[segment];
-    const int64_t mask = segment_mask_bytes(segmentation->stack);
-    const int64_t region = own->smooth_mm > 0 || own->shape_count > 0 ? mask : 0;
-    const bool is_bounded = own->refine || own->shape_count > 0 || own->from;
     const struct geometry_stack *stack = segmentation->stack;
     const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
-    const bool is_apart = rescaled_series_is_apart(segmentation->instances, stack);
-    int64_t passing = ranges_bytes(segmentation, segment);
-    if (own->smooth_mm > 0)
-        passing += (is_bounded ? mask : 0) + (is_apart ? rescaled_smooth_bytes(&extent) : 0);
-    return (struct segment_bytes){.lasting = region, .passing = passing};
+    const bool is_apart = segmentation->pipeline->segments[segment].smooth_mm > 0 &&
+                          rescaled_series_is_apart(segmentation->instances, stack);
+    return (struct segment_bytes){.passing = ranges_bytes(segmentation, segment) +
+                                             (is_apart ? rescaled_smooth_bytes(&extent) : 0)};
 }
 
 const struct segment_method segment_range = {

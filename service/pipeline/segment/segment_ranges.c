@@ -187,7 +187,9 @@ ranges_smooth(const struct segmentation *segmentation, size_t segment, struct ke
                                                                             image_pixel_range(stack->pixel)),
                                                .region = region,
                                                .bits = bits};
-        if (!volume_range_is_empty(request.range))
+        if (volume_range_is_empty(request.range))
+            memset(bits, 0, segment_mask_words(stack) * sizeof *bits);
+        else
             rc = smooth_run(lane, &request, error);
     }
     rescaled_series_release(&series);

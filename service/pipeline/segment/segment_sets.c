@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "service/pipeline/rescaled_series.h"
+#include "service/pipeline/segment/segment_coarse.h"
 
 #include <errno.h>
 #include <math.h>
@@ -103,6 +104,8 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         const struct conf_segment *segment = &pipeline->segments[i];
         segmentation->places[i] = SEGMENT_NO_PLACE;
+        if (coarse_volume_expands(pipeline, i) && !segmentation->is_coarse)
+            segmentation->places[i] = sets->masks++;
         if (!segment_is_here(segmentation, i))
             continue;
         const bool is_made = segment_methods[segment->method]->begin_mask || segment->any_of_count > 0 ||
