@@ -55,7 +55,7 @@ struct resample_lane {
     std::vector<image_rescale> rescales;
 
     resample_lane(const char *backend, const resample_planes &planes, int order, resample_values values)
-        : request{&planes.planes, &planes.grid, order, 0, nullptr}
+        : request{&planes.planes, &planes.grid, order, 0, nullptr, nullptr}
     {
         const kernels_device_options options = {backend, nullptr, 0};
         const resample_demand wanted = {planes.grid.extent, order, IMAGE_INT16, values};
