@@ -14,7 +14,8 @@ cd "$(dirname "$0")/.."
 begun=$SECONDS
 reports=build/reports
 rm -rf $reports
-mkdir -p $reports
+mkdir -p $reports/pictures
+export NOCTULE_PICTURES=${NOCTULE_PICTURES:-$PWD/$reports/pictures} # screenshots of the web UI and of results in OHIF
 jobs=${NOCTULE_JOBS:-$((2 * $(nproc) + 1))} # most integration tests wait for timers, disks and peers
 share=7
 case_turn= # the turn whose cases of a share run; all four turns of the gate run one in 7

@@ -11,6 +11,7 @@ import pydicom
 import pytest
 import SimpleITK
 from conftest import SHARED, SOURCE, assert_valid, needs_shared, put
+from test_result_peers import Results, images_dcmqi, images_pydicom_seg
 from test_run import seg_masks
 
 MODELS = SOURCE / "build" / "models"
@@ -49,20 +50,6 @@ def settings(root, script):
             + 'rules = ( { match = { modality = "MR"; }; pipeline = "brain"; } );\n')
 
 
-PYDICOM_SEG = """
-import pydicom, pydicom_seg, SimpleITK, sys
-SimpleITK.WriteImage(pydicom_seg.SegmentReader().read(pydicom.dcmread(sys.argv[1])).segment_image(1), sys.argv[2])
-"""
-
-
-def read_by_others(seg, folder):
-    """Returns the first segment as dcmqi and pydicom-seg read it, which leave out empty slices at the ends."""
-    subprocess.run([MODELS / "bin" / "segimage2itkimage", "--inputDICOM", seg, "--outputDirectory", folder, "--prefix", "dcmqi",
-                    "-t", "nrrd"], check=True, capture_output=True)
-    subprocess.run([MODELS / "bin" / "python", "-c", PYDICOM_SEG, seg, folder / "pydicom-seg.nrrd"], check=True)
-    return [SimpleITK.ReadImage(str(folder / name)) for name in ("dcmqi-1.nrrd", "pydicom-seg.nrrd")]
-
-
 def test_the_seg_is_the_mask_of_the_network(daemon, tmp_path, script, mask):
     d = daemon(settings=settings(tmp_path / "daemon0" / "root", script)).start()
     put(SERIES.glob("*.dcm"), d.inbox)
@@ -82,7 +69,8 @@ def test_the_seg_is_the_mask_of_the_network(daemon, tmp_path, script, mask):
     assert 900 < voxels.sum() * np.prod(found.GetSpacing()) / 1000 < 2000
 
     assert_valid(path)
-    for image in read_by_others(path, tmp_path):
+    others = Results(None, path.parent, tmp_path)
+    for image in (*images_dcmqi(others).values(), *images_pydicom_seg(others).values()):
         image = SimpleITK.Resample(image, found, SimpleITK.Transform(), SimpleITK.sitkNearestNeighbor)
         assert np.array_equal(SimpleITK.GetArrayFromImage(image), SimpleITK.GetArrayFromImage(found))
     (segment,) = highdicom.seg.segread(path).SegmentSequence

@@ -3,8 +3,8 @@
 #   install-deps.sh build    to build, package and run
 #   install-deps.sh test     also to test: peers and oracles from Debian, and from PyPI into build/venv
 #   install-deps.sh packages, install-deps.sh venv    the two parts of "test"
-#   install-deps.sh models   for integ.deepbet, which is skipped without it: PyTorch from Debian, and deepbet, dcmqi and pydicom-seg
-#                            from PyPI into build/models (220 MB to download, 1.2 GB on disk, 2 minutes)
+#   install-deps.sh models   for integ.deepbet, which is skipped without it: PyTorch from Debian, and deepbet
+#                            from PyPI into build/models (130 MB to download, 1 GB on disk, 2 minutes)
 # It does not install nvcc, which only the CUDA backend needs and which Debian's main section lacks: see docs/operations.md, "Install".
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -48,15 +48,17 @@ pip_install() {
 # Debian's Python, pinned versions with hashes. The stamp is written last, so an interrupted set-up starts again.
 if [[ $part == test || $part == venv ]]; then
     pins=(tests/requirements.txt tests/requirements-peers.txt tests/requirements-source.txt)
+    older=tests/requirements-pydicom2.txt
     stamp=build/venv/pins
-    if ! cat "${pins[@]}" | cmp -s - "$stamp"; then
+    if ! cat "${pins[@]}" $older | cmp -s - "$stamp"; then
         rm -rf build/venv
         /usr/bin/python3 -m venv build/venv
         pip_install build/venv --only-binary :all: -r tests/requirements.txt -r tests/requirements-peers.txt
         # The headers of Debian's NumPy, if it is installed, would come first.
         CFLAGS=-I$(build/venv/bin/python -c 'import numpy; print(numpy.get_include())') \
             pip_install build/venv --no-build-isolation --use-pep517 --no-cache-dir --no-binary :all: -r tests/requirements-source.txt
-        cat "${pins[@]}" >"$stamp"
+        pip_install build/venv --only-binary :all: --target build/venv/pydicom2 -r $older
+        cat "${pins[@]}" $older >"$stamp"
     fi
     build/venv/bin/python tests/tools/check_venv.py "${pins[@]}"
 fi

@@ -1,0 +1,288 @@
+"""Results as other software reads them, on twelve geometries and on two patients. The regions are defined in patient
+coordinates, so each reader's voxels are compared with the definition at the places that the reader gives them."""
+
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import highdicom
+import numpy as np
+import pydicom
+import pytest
+import SimpleITK
+from conftest import BIN, SHARED, needs_shared
+from known_masks import COLORS, EVEN, GEOMETRIES, STRAIGHTENED, VALUES, as_segmentation, known
+from test_contours import PUBLISHED, Planes, nifti_mask
+from test_sr import children, code_of, one
+
+VENV = pathlib.Path(sys.prefix)
+
+# The regions of a file of another program, so that a straightened series has exactly these, too.
+PIPELINE = """
+root = "{root}";
+pipelines = ( {{ name = "known"; min_slices = 1; unreviewed = true; texture = {{ first_order = true; bin_width = 25.0; discretisation = "fixed-bin-size"; }};
+  results = [ {results} ];
+  segments = ( {segments} ); }} );
+"""
+SEGMENT = """{{ label = "{name}"; method = "object"; object = {{ kind = "{kind}"; roi = "{roi}"; }}; color = [ {color} ];
+  type = {{ code = "272673000"; scheme = "SCT"; meaning = "Bone"; }}; }}"""
+RESULTS = ("seg", "sr")
+
+
+def run(folder, images, given, kind, rois):
+    """Runs the pipeline whose regions are those of the file. Returns the folder of its results."""
+    segments = ", ".join(SEGMENT.format(name=name, kind=kind, roi=roi, color=", ".join(map(str, COLORS[name])))
+                         for name, roi in rois.items())
+    config = folder / "noctule.conf"
+    config.write_text(PIPELINE.format(root=folder / "root", results=", ".join(f'"{kind}"' for kind in RESULTS), segments=segments))
+    done = subprocess.run([BIN / "noctule", "--config", config, "run", "-p", "known", "-o", folder / "out", "--object", given, images],
+                          text=True, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "out"
+
+
+@dataclasses.dataclass
+class Results:
+    """The results of one series, and the truth about its regions."""
+
+    source: object  # known_masks.Known
+    folder: pathlib.Path
+    scratch: pathlib.Path
+
+    @functools.cached_property
+    def seg(self):
+        return pydicom.dcmread(self.folder / "seg.dcm")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    @functools.cache
+    def of(name):
+        folder = tmp_path_factory.mktemp(name)
+        source = known(folder / "in", *GEOMETRIES[name])
+        given = as_segmentation(folder / "given.dcm", source)
+        return Results(source, run(folder, folder / "in", given, "seg", {label: label for label in source.masks}), folder)
+
+    return of
+
+
+# ---- readers. Each returns per region its mask, and a function that gives the places of a slice's voxels in mm.
+
+
+def placed(shape, steps, origin):
+    """Returns a function that gives the places of a slice. steps: mm from a voxel to the next slice, row and column."""
+    y, x = np.indices(shape[1:])
+    return lambda z: origin + z * steps[0] + y[..., None] * steps[1] + x[..., None] * steps[2]
+
+
+def of_image(image, value=1):
+    mask = SimpleITK.GetArrayFromImage(image) == value
+    columns = (np.reshape(image.GetDirection(), (3, 3)) * image.GetSpacing()).T
+    return mask, placed(mask.shape, columns[::-1], np.array(image.GetOrigin()))
+
+
+def frames_of(seg, pixels):
+    """Returns the regions of frames at the places that their functional groups give."""
+    shared = seg.SharedFunctionalGroupsSequence[0]
+    axes = np.array(shared.PlaneOrientationSequence[0].ImageOrientationPatient, float).reshape(2, 3)
+    down, across = map(float, shared.PixelMeasuresSequence[0].PixelSpacing)
+    regions = {segment.SegmentNumber: ([], []) for segment in seg.SegmentSequence}
+    for frame, group in zip(pixels, seg.PerFrameFunctionalGroupsSequence, strict=True):
+        masks, origins = regions[group.SegmentIdentificationSequence[0].ReferencedSegmentNumber]
+        masks.append(frame != 0)
+        origins.append(np.array(group.PlanePositionSequence[0].ImagePositionPatient, float))
+
+    def region(masks, origins):
+        on_plane = placed(pixels.shape, (np.zeros(3), down * axes[1], across * axes[0]), np.zeros(3))(0)
+        return np.stack(masks), lambda z: origins[z] + on_plane
+
+    return {segment.SegmentLabel: region(*regions[segment.SegmentNumber]) for segment in seg.SegmentSequence}
+
+
+def seg_pydicom(of):
+    return frames_of(of.seg, of.seg.pixel_array)
+
+
+def seg_simpleitk(of):
+    """Reads the frames in their order. GDCM leaves the last pixels unset if they fill no byte, so they are not compared."""
+    pixels = SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(str(of.folder / "seg.dcm")))
+    pixels.reshape(-1)[pixels.size // 8 * 8:] = 0
+    return frames_of(of.seg, pixels)
+
+
+def seg_highdicom(of):
+    seg = highdicom.seg.segread(of.folder / "seg.dcm")
+    uids = [pydicom.dcmread(file, stop_before_pixels=True).SOPInstanceUID for file in of.source.files]
+    pixels = seg.get_pixels_by_source_instance(uids, combine_segments=False, assert_missing_frames_are_empty=True)
+    return {segment.SegmentLabel: (pixels[..., i] != 0, of.source.place) for i, segment in enumerate(seg.SegmentSequence)}
+
+
+def seg_highdicom_volume(of):
+    seg = highdicom.seg.segread(of.folder / "seg.dcm")
+    volume = seg.get_volume(combine_segments=False)
+    place = placed(volume.spatial_shape, volume.affine[:3, :3].T, volume.affine[:3, 3])
+    return {segment.SegmentLabel: (volume.array[..., i] != 0, place) for i, segment in enumerate(seg.SegmentSequence)}
+
+
+def images_dcmqi(of):
+    """Returns per region an image by dcmqi. Voxels are 1."""
+    folder = of.scratch / "dcmqi"
+    folder.mkdir(exist_ok=True)
+    subprocess.run([VENV / "bin" / "segimage2itkimage", "--inputDICOM", of.folder / "seg.dcm", "--outputDirectory", folder, "--prefix",
+                    "it", "-t", "nrrd"], check=True, capture_output=True)
+    groups = json.loads((folder / "it-meta.json").read_text())["segmentAttributes"]
+    return {segment["SegmentLabel"]: SimpleITK.ReadImage(str(folder / f"it-{segment['labelID']}.nrrd")) == segment["labelID"]
+            for group in groups for segment in group}
+
+
+PYDICOM_SEG = """
+import pydicom, pydicom_seg, SimpleITK, sys
+read = pydicom_seg.SegmentReader().read(pydicom.dcmread(sys.argv[1]))
+for number in read.available_segments:
+    SimpleITK.WriteImage(read.segment_image(number), f"{sys.argv[2]}-{number}.nrrd")
+"""
+
+
+def images_pydicom_seg(of):
+    """Returns per region an image by pydicom-seg, with its own pydicom. Voxels are 1."""
+    subprocess.run([sys.executable, "-c", PYDICOM_SEG, of.folder / "seg.dcm", of.scratch / "pydicom-seg"], check=True, capture_output=True,
+                   env={**os.environ, "PYTHONPATH": str(VENV / "pydicom2")})
+    return {segment.SegmentLabel: SimpleITK.ReadImage(str(of.scratch / f"pydicom-seg-{segment.SegmentNumber}.nrrd"))
+            for segment in of.seg.SegmentSequence}
+
+
+def seg_dcmqi(of):
+    return {label: of_image(image) for label, image in images_dcmqi(of).items()}
+
+
+def seg_pydicom_seg(of):
+    return {label: of_image(image) for label, image in images_pydicom_seg(of).items()}
+
+
+# Per reader the geometries that it can represent. Readers of volumes have regular slices only. GDCM, in SimpleITK, refuses files
+# in which the first two frames have the same place.
+EXACT = {
+    "seg pydicom": (seg_pydicom, GEOMETRIES),
+    "seg simpleitk": (seg_simpleitk, [name for name in GEOMETRIES if name != "single-slice"]),
+    "seg highdicom": (seg_highdicom, GEOMETRIES),
+    "seg highdicom-volume": (seg_highdicom_volume, EVEN),
+    "seg dcmqi": (seg_dcmqi, EVEN),
+    "seg pydicom-seg": (seg_pydicom_seg, EVEN),
+}
+
+
+def wrong_voxels(found, source):
+    """Returns per region the number of voxels that differ from the definition at their places, and of voxels left out."""
+    assert list(found) == list(source.counts)
+    wrong = {}
+    for label, (mask, place) in found.items():
+        differ = [np.count_nonzero(mask[z] != source.at(label, place(z))) for z in range(len(mask))]
+        wrong[label] = sum(differ), int(source.counts[label] - mask.sum())
+    return wrong
+
+
+@pytest.mark.parametrize("reader, name", [(reader, name) for reader, (_, able) in EXACT.items() for name in able])
+def test_every_voxel_is_as_defined(results, reader, name):
+    of = results(name)
+    assert set(wrong_voxels(EXACT[reader][0](of), of.source).values()) == {(0, 0)}
+
+
+# ---- values. Each reader returns per tracking identifier its values, and the segment that they are of.
+
+
+def sr_highdicom(of):
+    groups = highdicom.sr.srread(of.folder / "sr.dcm").content.get_volumetric_roi_measurement_groups()
+    return {group.tracking_uid: ({value.name.value: value.value for value in group.get_measurements()},
+                                 one(group[0], "IMAGE", "121191").ReferencedSOPSequence[0].ReferencedSegmentNumber) for group in groups}
+
+
+def sr_pydicom(of):
+    (measured,) = children(pydicom.dcmread(of.folder / "sr.dcm"), "CONTAINER", "126010")
+    return {one(group, "UIDREF", "112040").UID: (
+        {code_of(item.ConceptNameCodeSequence)[0]: float(item.MeasuredValueSequence[0].NumericValue) for item in children(group, "NUM")},
+        one(group, "IMAGE", "121191").ReferencedSOPSequence[0].ReferencedSegmentNumber) for group in children(measured, "CONTAINER")}
+
+
+def sr_dcmqi(of):
+    path = of.scratch / "tid1500.json"
+    subprocess.run([VENV / "bin" / "tid1500reader", "--inputDICOM", of.folder / "sr.dcm", "--outputMetadata", path], check=True,
+                   capture_output=True)
+    return {group["TrackingUniqueIdentifier"]: (
+        {item["quantity"]["CodeValue"]: float(item["value"]) for item in group["measurementItems"]},
+        group["ReferencedSegment"]) for group in json.loads(path.read_text())["Measurements"]}
+
+
+@pytest.mark.parametrize("reader", (sr_highdicom, sr_pydicom, sr_dcmqi), ids=lambda reader: reader.__name__[3:])
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_values_are_of_the_defined_regions(results, reader, name):
+    of = results(name)
+    found = reader(of)
+    assert [(uid, number) for uid, (_, number) in found.items()] == [("1.2.66.1", 1), ("1.2.66.2", 2)]
+    if name in STRAIGHTENED:
+        return  # values of the grid
+    source = of.source
+    for (values, _), (label, mask) in zip(found.values(), source.masks.items(), strict=True):
+        voxel = np.prod(source.planes.spacing) * (source.step if len(mask) > 1 else source.planes.files[0].SliceThickness)
+        place = source.points[mask].mean(axis=0)
+        expected = {"voxel_count": mask.sum(), "YEKZ": mask.sum() * voxel / 1000, "Q4LE": VALUES[label],
+                    **{f"centroid_{axis}": place[i] for i, axis in enumerate("xyz")}}
+        assert {code: values[code] for code in expected} == pytest.approx(expected, rel=1e-6, abs=1e-5)
+
+
+# ---- two patients, with the regions that were published with them
+
+
+@dataclasses.dataclass
+class Published:
+    """The published mask of a series."""
+
+    planes: Planes
+    mask: np.ndarray
+
+    @property
+    def counts(self):
+        return {"Ring": self.mask.sum()}
+
+    def place(self, z):
+        y, x = np.indices(self.mask.shape[1:])
+        return self.planes.point(z, x[..., None], y[..., None])
+
+    def at(self, _, points):
+        """Returns the mask at the places, which are those of voxels of one plane."""
+        z = self.planes.nearest(points[0, 0])
+        offsets = points - self.planes.origins[z]
+        assert np.abs(offsets @ self.planes.normal).max() < 0.02
+        x, y = (offsets @ axis / spacing for axis, spacing in zip(self.planes.axes, self.planes.spacing))
+        assert max(np.abs(x - np.rint(x)).max(), np.abs(y - np.rint(y)).max()) < 0.01
+        return self.mask[z, np.rint(y).astype(int), np.rint(x).astype(int)]
+
+
+PATIENTS = {image.split("/")[1] + "-" + image.split("/")[2]: (image, mask, published) for image, mask, published, _ in PUBLISHED
+            if "sarcoma" in image and "MR" not in image}
+
+
+@pytest.fixture(scope="module")
+def patients(tmp_path_factory):
+    @functools.cache
+    def of(name):
+        image, mask, published = PATIENTS[name]
+        folder = tmp_path_factory.mktemp(name)
+        (given,) = (SHARED / mask).glob("*.dcm")
+        planes = Planes(sorted((SHARED / image).glob("*.dcm")))
+        source = Published(planes, nifti_mask(SHARED / published))
+        source.files = [file.filename for file in planes.files]
+        return Results(source, run(folder, SHARED / image, given, "rtstruct", {"Ring": "*"}), folder)
+
+    return of
+
+
+@needs_shared
+@pytest.mark.parametrize("reader", EXACT)
+@pytest.mark.parametrize("name", PATIENTS)
+def test_every_voxel_of_a_patient_is_the_published_one(patients, reader, name):
+    of = patients(name)
+    assert set(wrong_voxels(EXACT[reader][0](of), of.source).values()) == {(0, 0)}
