@@ -69,7 +69,7 @@ def test_the_seg_is_the_mask_of_the_network(daemon, tmp_path, script, mask):
     assert 900 < voxels.sum() * np.prod(found.GetSpacing()) / 1000 < 2000
 
     assert_valid(path)
-    others = Results(None, path.parent, tmp_path)
+    others = Results(None, SERIES, path.parent, tmp_path)
     for image in (*images_dcmqi(others).values(), *images_pydicom_seg(others).values()):
         image = SimpleITK.Resample(image, found, SimpleITK.Transform(), SimpleITK.sitkNearestNeighbor)
         assert np.array_equal(SimpleITK.GetArrayFromImage(image), SimpleITK.GetArrayFromImage(found))

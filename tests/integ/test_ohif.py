@@ -14,7 +14,7 @@ import PIL.Image
 import pydicom
 import pytest
 import skimage.color
-from chromium import PROGRAM, Browser
+from chromium import HANG, PROGRAM, Browser
 from conftest import Orthanc, daemons, put, released_only, storescu, wait_for
 from known_masks import COLORS, VALUES, known
 from test_deliveries import to_archive
@@ -37,15 +37,17 @@ SETTINGS = """
 root = "{root}";
 inbox = ( {{ path = "inbox"; }} );
 series = {{ quiet_seconds = 1.0; complete_seconds = 0.3; }};
-pipelines = ( {{ name = "known"; unreviewed = true; deliver = [ "PACS" ]; results = [ {results} ];
-  texture = {{ first_order = true; bin_width = 25.0; discretisation = "fixed-bin-size"; }};
-  segments = ( {segments} ); }} );
-rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "known"; }} );
+pipelines = ( {{ name = "known"; unreviewed = true; deliver = [ "PACS" ]; results = [ "seg", "labelmap", "rtstruct", "sr" ];
+    texture = {{ first_order = true; bin_width = 25.0; discretisation = "fixed-bin-size"; }};
+    segments = ( {segments} ); }},
+  {{ name = "deflated"; unreviewed = true; deliver = [ "PACS" ]; results = [ "seg" ];
+    compression = "deflated"; segments = ( {segments} ); }} );
+rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "known"; }}, {{ match = {{ modality = "CT"; }}; pipeline = "deflated"; }} );
 destinations = ( {destination} );
 """
 SEGMENT = """{{ label = "{label}"; method = "range"; range = [ {low}, {high} ]; color = [ {color} ];
   type = {{ code = "272673000"; scheme = "SCT"; meaning = "Bone"; }}; }}"""
-RESULTS = ("seg", "sr")
+RESULTS = 5
 
 
 def segments():
@@ -63,22 +65,25 @@ class Site:
             if part.name != "app-config.js":
                 (pages / part.name).symlink_to(part)
         (pages / "app-config.js").write_text(CONFIG)
+        # Debian's Orthanc of 2022 does not know Label Map Segmentation Storage.
         self.orthanc = Orthanc(folder / "orthanc", {
+            "UnknownSopClassAccepted": True,
             "Plugins": [str(PLUGINS / "libOrthancDicomWeb.so"), str(PLUGINS / "libServeFolders.so")],
             "DicomWeb": {"Enable": True, "Root": "/dicom-web/"}, "ServeFolders": {"/ohif": str(pages)}})
         self.orthanc.start()
         self.source = known(folder / "in", ("--size", "96x80x20", "--spacing", "2,2,4"))
         storescu(self.orthanc.port, *self.source.files, called="ORTHANC")
         daemon = make_daemon(settings=SETTINGS.format(
-            root=folder / "daemon0" / "root", results=", ".join(f'"{kind}"' for kind in RESULTS), segments=segments(),
-            destination=to_archive(self.orthanc.port, ae_title="ORTHANC")))
+            root=folder / "daemon0" / "root", segments=segments(), destination=to_archive(self.orthanc.port, ae_title="ORTHANC")))
         daemon.start()
         put(map(pathlib.Path, self.source.files), daemon.inbox)
-        (job,) = daemon.wait_jobs(states=("DONE", "REVIEW", "EMPTY", "FAILED"))
-        assert job["state"] == "DONE", job["message"]
-        wait_for(lambda: daemon.query("SELECT count(*) FROM v_deliveries WHERE state = 'SENT'")[0][0] == len(RESULTS), 120,
+        jobs = daemon.wait_jobs(2, states=("DONE", "REVIEW", "EMPTY", "FAILED"), seconds=HANG)
+        assert [job["state"] for job in jobs] == ["DONE", "DONE"], [job["message"] for job in jobs]
+        wait_for(lambda: daemon.query("SELECT count(*) FROM v_deliveries WHERE state = 'SENT'")[0][0] == RESULTS, HANG,
                  "the results in Orthanc")
-        self.results = (daemon.root / job["result_path"]).parent
+        self.objects = {f"{job['pipeline']} {path.stem}": pydicom.dcmread(path)
+                        for job in jobs for path in (daemon.root / job["result_path"]).parent.glob("*.dcm")}
+        assert len(self.objects) == RESULTS
 
 
 @pytest.fixture(scope="module")
@@ -103,16 +108,18 @@ class Viewer(Browser):
         self.wait("(sets => sets.find(set => set.Modality == 'CT').imageIds.every(id => cornerstone.cache.getImage(id)))"
                   "(services.displaySetService.activeDisplaySets)", "the images")
 
-    def show(self, modality):
-        """Opens the series of the modality with a double click."""
+    def show(self, dataset):
+        """Opens the series of a dataset with a double click. Returns an expression of its display set."""
+        found = f"services.displaySetService.activeDisplaySets.find(set => set.SeriesInstanceUID == '{dataset.SeriesInstanceUID}')"
         x, y = self.wait(f"""(() => {{
-            const item = [...document.querySelectorAll('[data-cy^=study-browser-thumbnail]')].find(
-                item => item.innerText.startsWith('{modality}'));
+            const item = document.getElementById('thumbnail-' + {found}.displaySetInstanceUID);
+            item?.scrollIntoView({{ block: 'center' }});
             const box = item?.getBoundingClientRect();
-            return box && [box.x + box.width / 2, box.y + box.height / 2]; }})()""", f"the thumbnail of {modality}")
+            return box && [box.x + box.width / 2, box.y + box.height / 2]; }})()""", "the thumbnail")
         for count in (1, 2):
             for kind in ("mousePressed", "mouseReleased"):
                 self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
+        return found
 
     def press(self, text):
         self.wait(f"(button => button && (button.click(), true))([...document.querySelectorAll('button')].find("
@@ -162,42 +169,58 @@ ROWS = """[...document.querySelectorAll('[data-cy=data-row]')].map(row => [...ro
   .filter(part => part.innerText || part.style.backgroundColor).map(part => part.innerText || part.style.backgroundColor))"""
 
 
-def test_a_segmentation(site, viewer, tmp_path):
-    viewer.show("SEG")
+def assert_shown(viewer, expected, picture):
+    """Loads the segments of the open series. Checks their names and colours in the panel, and their outlines in the picture."""
     viewer.press("Yes")
     viewer.wait("services.segmentationService.getSegmentations().length == 1", "the segmentation")
     viewer.wait("(button => button && (button.click(), true))(document.querySelector('[data-cy=panelSegmentation-btn]'))", "the panel")
-    viewer.wait("document.querySelectorAll('[data-cy=data-row]').length == 2", "the segments")
-    seg = pydicom.dcmread(site.results / "seg.dcm")
-    for segment, (color, label) in zip(seg.SegmentSequence, viewer.evaluate(ROWS), strict=True):
-        assert label == segment.SegmentLabel
-        found = np.array(color.removeprefix("rgb(").removesuffix(")").split(","), float)
-        assert np.abs(found - shown_color(segment)).max() <= 1
+    viewer.wait(f"document.querySelectorAll('[data-cy=data-row]').length == {len(expected)}", "the segments")
+    for (label, color), (found_color, found_label) in zip(expected, viewer.evaluate(ROWS), strict=True):
+        assert found_label == label
+        found = np.array(found_color.removeprefix("rgb(").removesuffix(")").split(","), float)
+        assert np.abs(found - color).max() <= 1, label
+    viewer.evaluate("services.cornerstoneViewportService.getCornerstoneViewport(services.viewportGridService.getActiveViewportId())"
+                    ".setImageIdIndex(10)")
+
+    def outlined():
+        pixels = viewer.keep(picture).astype(float)
+        return all((np.abs(pixels - color).max(axis=-1) <= 6).sum() > 100 for _, color in expected)
+
+    wait_for(outlined, HANG, "the outlines of the segments in the picture")
+
+
+@pytest.mark.parametrize("name", ["known seg", "deflated seg"])
+def test_a_segmentation(site, viewer, tmp_path, name):
+    seg = site.objects[name]
+    assert (seg.file_meta.TransferSyntaxUID == pydicom.uid.DeflatedExplicitVRLittleEndian) == (name == "deflated seg")
+    viewer.show(seg)
+    assert_shown(viewer, [(segment.SegmentLabel, shown_color(segment)) for segment in seg.SegmentSequence],
+                 tmp_path / f"ohif-{name.replace(' ', '-')}.png")
     (labelmap,) = json.loads(viewer.evaluate(LABELMAPS))
     slices = dict(labelmap)
     _, rows, columns = site.source.planes.shape
     found = np.stack([np.reshape(slices[plane.SOPInstanceUID], (rows, columns)) for plane in site.source.planes.files])
     for number, (label, mask) in enumerate(site.source.masks.items(), start=1):
         assert np.count_nonzero((found == number) != mask) == 0, label
-
-    middle = len(site.source.files) // 2
-    viewer.evaluate("services.cornerstoneViewportService.getCornerstoneViewport(services.viewportGridService.getActiveViewportId())"
-                    f".setImageIdIndex({middle})")
-    colors = [shown_color(segment) for segment in seg.SegmentSequence]
-
-    def outlined():
-        picture = viewer.keep(tmp_path / "ohif-seg.png").astype(float)
-        return all((np.abs(picture - color).max(axis=-1) <= 6).sum() > 100 for color in colors)
-
-    wait_for(outlined, 120, "the outlines of both segments in the picture")
     assert viewer.own_errors() == []
 
 
-def test_a_report(site, viewer, tmp_path):
-    """OHIF 3.10 draws only measurements that have coordinates, so the picture of these values of segments stays empty."""
-    viewer.show("SR")
-    viewer.wait("""(set => [...services.viewportGridService.getState().viewports.values()].some(
-        viewport => viewport.displaySetInstanceUIDs.includes(set.displaySetInstanceUID)))(
-        services.displaySetService.activeDisplaySets.find(set => set.Modality == 'SR'))""", "the report in the viewport")
-    viewer.keep(tmp_path / "ohif-sr.png")
+def test_a_structure_set(site, viewer, tmp_path):
+    structures = site.objects["known rtstruct"]
+    viewer.show(structures)
+    names = [roi.ROIName for roi in structures.StructureSetROISequence]
+    assert names == list(site.source.masks)
+    assert_shown(viewer, [(name, np.array(roi.ROIDisplayColor, float)) for name, roi in zip(names, structures.ROIContourSequence)],
+                 tmp_path / "ohif-rtstruct.png")
+    assert viewer.own_errors() == []
+
+
+@pytest.mark.parametrize("name", ["known sr", "known labelmap"])
+def test_an_object_that_it_cannot_show(site, viewer, tmp_path, name):
+    """OHIF 3.10 draws only measurements that have coordinates, and has no label maps. It lists these objects, opens an empty view
+    without an error, and the images are still there."""
+    found = viewer.show(site.objects[name])
+    viewer.wait(f"[...services.viewportGridService.getState().viewports.values()].some("
+                f"viewport => viewport.displaySetInstanceUIDs.includes({found}.displaySetInstanceUID))", "the object in the view")
+    viewer.keep(tmp_path / f"ohif-{name.replace(' ', '-')}.png")
     assert viewer.own_errors() == []

@@ -16,7 +16,7 @@ import pytest
 import SimpleITK
 from conftest import BIN, SHARED, needs_shared
 from known_masks import COLORS, EVEN, GEOMETRIES, STRAIGHTENED, VALUES, as_segmentation, known
-from test_contours import PUBLISHED, Planes, nifti_mask
+from test_contours import PUBLISHED, Planes, nifti_mask, peer_mask
 from test_sr import children, code_of, one
 
 VENV = pathlib.Path(sys.prefix)
@@ -24,21 +24,23 @@ VENV = pathlib.Path(sys.prefix)
 # The regions of a file of another program, so that a straightened series has exactly these, too.
 PIPELINE = """
 root = "{root}";
-pipelines = ( {{ name = "known"; min_slices = 1; unreviewed = true; texture = {{ first_order = true; bin_width = 25.0; discretisation = "fixed-bin-size"; }};
-  results = [ {results} ];
+pipelines = ( {{ name = "known"; min_slices = 1; unreviewed = true;
+  texture = {{ first_order = true; bin_width = 25.0; discretisation = "fixed-bin-size"; }};
+  results = [ {results} ]; compression = "{compression}";
   segments = ( {segments} ); }} );
 """
 SEGMENT = """{{ label = "{name}"; method = "object"; object = {{ kind = "{kind}"; roi = "{roi}"; }}; color = [ {color} ];
   type = {{ code = "272673000"; scheme = "SCT"; meaning = "Bone"; }}; }}"""
-RESULTS = ("seg", "sr")
+RESULTS = ("seg", "labelmap", "rtstruct", "sr")
 
 
-def run(folder, images, given, kind, rois):
+def run(folder, images, given, kind, rois, compression="none"):
     """Runs the pipeline whose regions are those of the file. Returns the folder of its results."""
     segments = ", ".join(SEGMENT.format(name=name, kind=kind, roi=roi, color=", ".join(map(str, COLORS[name])))
                          for name, roi in rois.items())
     config = folder / "noctule.conf"
-    config.write_text(PIPELINE.format(root=folder / "root", results=", ".join(f'"{kind}"' for kind in RESULTS), segments=segments))
+    config.write_text(PIPELINE.format(root=folder / "root", results=", ".join(f'"{kind}"' for kind in RESULTS), segments=segments,
+                                      compression=compression))
     done = subprocess.run([BIN / "noctule", "--config", config, "run", "-p", "known", "-o", folder / "out", "--object", given, images],
                           text=True, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -50,22 +52,20 @@ class Results:
     """The results of one series, and the truth about its regions."""
 
     source: object  # known_masks.Known
+    images: pathlib.Path
     folder: pathlib.Path
     scratch: pathlib.Path
-
-    @functools.cached_property
-    def seg(self):
-        return pydicom.dcmread(self.folder / "seg.dcm")
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     @functools.cache
-    def of(name):
+    def of(name, compression="none"):
         folder = tmp_path_factory.mktemp(name)
         source = known(folder / "in", *GEOMETRIES[name])
         given = as_segmentation(folder / "given.dcm", source)
-        return Results(source, run(folder, folder / "in", given, "seg", {label: label for label in source.masks}), folder)
+        output = run(folder, folder / "in", given, "seg", {label: label for label in source.masks}, compression)
+        return Results(source, folder / "in", output, folder)
 
     return of
 
@@ -85,55 +85,59 @@ def of_image(image, value=1):
     return mask, placed(mask.shape, columns[::-1], np.array(image.GetOrigin()))
 
 
+def segments_of(seg):
+    """Returns the labels of the segments by their numbers, without the background of a LABELMAP."""
+    return {segment.SegmentNumber: segment.SegmentLabel for segment in seg.SegmentSequence if segment.SegmentNumber > 0}
+
+
 def frames_of(seg, pixels):
     """Returns the regions of frames at the places that their functional groups give."""
     shared = seg.SharedFunctionalGroupsSequence[0]
     axes = np.array(shared.PlaneOrientationSequence[0].ImageOrientationPatient, float).reshape(2, 3)
     down, across = map(float, shared.PixelMeasuresSequence[0].PixelSpacing)
-    regions = {segment.SegmentNumber: ([], []) for segment in seg.SegmentSequence}
-    for frame, group in zip(pixels, seg.PerFrameFunctionalGroupsSequence, strict=True):
-        masks, origins = regions[group.SegmentIdentificationSequence[0].ReferencedSegmentNumber]
-        masks.append(frame != 0)
-        origins.append(np.array(group.PlanePositionSequence[0].ImagePositionPatient, float))
-
-    def region(masks, origins):
-        on_plane = placed(pixels.shape, (np.zeros(3), down * axes[1], across * axes[0]), np.zeros(3))(0)
-        return np.stack(masks), lambda z: origins[z] + on_plane
-
-    return {segment.SegmentLabel: region(*regions[segment.SegmentNumber]) for segment in seg.SegmentSequence}
+    on_plane = placed(pixels.shape, (np.zeros(3), down * axes[1], across * axes[0]), np.zeros(3))(0)
+    origins = np.array([group.PlanePositionSequence[0].ImagePositionPatient for group in seg.PerFrameFunctionalGroupsSequence], float)
+    assert len(origins) == len(pixels)
+    if seg.SegmentationType == "LABELMAP":
+        return {label: (pixels == number, lambda z: origins[z] + on_plane) for number, label in segments_of(seg).items()}
+    numbers = np.array([group.SegmentIdentificationSequence[0].ReferencedSegmentNumber for group in seg.PerFrameFunctionalGroupsSequence])
+    return {label: (pixels[numbers == number] != 0, lambda z, own=origins[numbers == number]: own[z] + on_plane)
+            for number, label in segments_of(seg).items()}
 
 
-def seg_pydicom(of):
-    return frames_of(of.seg, of.seg.pixel_array)
+def seg_pydicom(of, kind):
+    seg = pydicom.dcmread(of.folder / f"{kind}.dcm")
+    return frames_of(seg, seg.pixel_array)
 
 
-def seg_simpleitk(of):
-    """Reads the frames in their order. GDCM leaves the last pixels unset if they fill no byte, so they are not compared."""
-    pixels = SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(str(of.folder / "seg.dcm")))
-    pixels.reshape(-1)[pixels.size // 8 * 8:] = 0
-    return frames_of(of.seg, pixels)
+def seg_simpleitk(of, kind):
+    """Reads the frames in their order. GDCM leaves the last pixels unset if their bits fill no byte, so they are not compared."""
+    pixels = SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(str(of.folder / f"{kind}.dcm")))
+    if kind == "seg":
+        pixels.reshape(-1)[pixels.size // 8 * 8:] = 0
+    return frames_of(pydicom.dcmread(of.folder / f"{kind}.dcm"), pixels)
 
 
-def seg_highdicom(of):
-    seg = highdicom.seg.segread(of.folder / "seg.dcm")
+def seg_highdicom(of, kind):
+    seg = highdicom.seg.segread(of.folder / f"{kind}.dcm")
     uids = [pydicom.dcmread(file, stop_before_pixels=True).SOPInstanceUID for file in of.source.files]
     pixels = seg.get_pixels_by_source_instance(uids, combine_segments=False, assert_missing_frames_are_empty=True)
-    return {segment.SegmentLabel: (pixels[..., i] != 0, of.source.place) for i, segment in enumerate(seg.SegmentSequence)}
+    return {label: (pixels[..., i] != 0, of.source.place) for i, label in enumerate(segments_of(seg).values())}
 
 
-def seg_highdicom_volume(of):
-    seg = highdicom.seg.segread(of.folder / "seg.dcm")
+def seg_highdicom_volume(of, kind):
+    seg = highdicom.seg.segread(of.folder / f"{kind}.dcm")
     volume = seg.get_volume(combine_segments=False)
     place = placed(volume.spatial_shape, volume.affine[:3, :3].T, volume.affine[:3, 3])
-    return {segment.SegmentLabel: (volume.array[..., i] != 0, place) for i, segment in enumerate(seg.SegmentSequence)}
+    return {label: (volume.array[..., i] != 0, place) for i, label in enumerate(segments_of(seg).values())}
 
 
-def images_dcmqi(of):
+def images_dcmqi(of, kind="seg"):
     """Returns per region an image by dcmqi. Voxels are 1."""
-    folder = of.scratch / "dcmqi"
+    folder = of.scratch / f"dcmqi-{kind}"
     folder.mkdir(exist_ok=True)
-    subprocess.run([VENV / "bin" / "segimage2itkimage", "--inputDICOM", of.folder / "seg.dcm", "--outputDirectory", folder, "--prefix",
-                    "it", "-t", "nrrd"], check=True, capture_output=True)
+    subprocess.run([VENV / "bin" / "segimage2itkimage", "--inputDICOM", of.folder / f"{kind}.dcm", "--outputDirectory", folder,
+                    "--prefix", "it", "-t", "nrrd"], check=True, capture_output=True)
     groups = json.loads((folder / "it-meta.json").read_text())["segmentAttributes"]
     return {segment["SegmentLabel"]: SimpleITK.ReadImage(str(folder / f"it-{segment['labelID']}.nrrd")) == segment["labelID"]
             for group in groups for segment in group}
@@ -143,35 +147,66 @@ PYDICOM_SEG = """
 import pydicom, pydicom_seg, SimpleITK, sys
 read = pydicom_seg.SegmentReader().read(pydicom.dcmread(sys.argv[1]))
 for number in read.available_segments:
-    SimpleITK.WriteImage(read.segment_image(number), f"{sys.argv[2]}-{number}.nrrd")
+    SimpleITK.WriteImage(read.segment_image(number), f"{sys.argv[2]}/{read.segment_infos[number].SegmentLabel}.nrrd")
 """
 
 
 def images_pydicom_seg(of):
-    """Returns per region an image by pydicom-seg, with its own pydicom. Voxels are 1."""
-    subprocess.run([sys.executable, "-c", PYDICOM_SEG, of.folder / "seg.dcm", of.scratch / "pydicom-seg"], check=True, capture_output=True,
+    """Returns per region an image by pydicom-seg, with its pydicom 2, which lies beside the other packages. Voxels are 1."""
+    folder = of.scratch / "pydicom-seg"
+    folder.mkdir(exist_ok=True)
+    subprocess.run([sys.executable, "-c", PYDICOM_SEG, of.folder / "seg.dcm", folder], check=True, capture_output=True,
                    env={**os.environ, "PYTHONPATH": str(VENV / "pydicom2")})
-    return {segment.SegmentLabel: SimpleITK.ReadImage(str(of.scratch / f"pydicom-seg-{segment.SegmentNumber}.nrrd"))
-            for segment in of.seg.SegmentSequence}
+    return {label: SimpleITK.ReadImage(str(folder / f"{label}.nrrd"))
+            for label in segments_of(pydicom.dcmread(of.folder / "seg.dcm")).values()}
 
 
-def seg_dcmqi(of):
-    return {label: of_image(image) for label, image in images_dcmqi(of).items()}
+def seg_dcmqi(of, kind):
+    return {label: of_image(image) for label, image in images_dcmqi(of, kind).items()}
 
 
-def seg_pydicom_seg(of):
+def seg_pydicom_seg(of, _):
     return {label: of_image(image) for label, image in images_pydicom_seg(of).items()}
 
 
-# Per reader the geometries that it can represent. Readers of volumes have regular slices only. GDCM, in SimpleITK, refuses files
-# in which the first two frames have the same place.
+def structures(of):
+    return pydicom.dcmread(of.folder / "rtstruct.dcm")
+
+
+def rt_pydicom(of, _):
+    """Counts the crossings of each row of pixel centres with the contours, in Python integers."""
+    ds = structures(of)
+    return {roi.ROIName: (peer_mask(of.source.planes, [contour.ContourData for contour in item.ContourSequence]), of.source.place)
+            for roi, item in zip(ds.StructureSetROISequence, ds.ROIContourSequence, strict=True)}
+
+
+def rt_plastimatch(of, _):
+    folder = of.scratch / "plastimatch"
+    subprocess.run(["plastimatch", "convert", "--input", of.folder / "rtstruct.dcm", "--referenced-ct", of.images,
+                    "--output-prefix", folder, "--prefix-format", "nrrd"], check=True, capture_output=True)
+    return {label: of_image(SimpleITK.ReadImage(str(folder / f"{label}.nrrd"))) for label in of.source.counts}
+
+
+# Per kind and reader the geometries that the reader can represent.
+# - Readers of volumes have regular slices only.
+# - GDCM, in SimpleITK, refuses files in which the first two frames have the same place.
+# - plastimatch takes no single slice as reference.
+WITHOUT_SINGLE = [name for name in GEOMETRIES if name != "single-slice"]
+VOLUMES = [name for name in EVEN if name != "single-slice"]
 EXACT = {
-    "seg pydicom": (seg_pydicom, GEOMETRIES),
-    "seg simpleitk": (seg_simpleitk, [name for name in GEOMETRIES if name != "single-slice"]),
-    "seg highdicom": (seg_highdicom, GEOMETRIES),
-    "seg highdicom-volume": (seg_highdicom_volume, EVEN),
-    "seg dcmqi": (seg_dcmqi, EVEN),
-    "seg pydicom-seg": (seg_pydicom_seg, EVEN),
+    ("seg", "pydicom"): (seg_pydicom, GEOMETRIES),
+    ("seg", "SimpleITK"): (seg_simpleitk, WITHOUT_SINGLE),
+    ("seg", "highdicom"): (seg_highdicom, GEOMETRIES),
+    ("seg", "highdicom's volume"): (seg_highdicom_volume, EVEN),
+    ("seg", "dcmqi"): (seg_dcmqi, EVEN),
+    ("seg", "pydicom-seg"): (seg_pydicom_seg, EVEN),
+    ("labelmap", "pydicom"): (seg_pydicom, GEOMETRIES),
+    ("labelmap", "SimpleITK"): (seg_simpleitk, GEOMETRIES),
+    ("labelmap", "highdicom"): (seg_highdicom, GEOMETRIES),
+    ("labelmap", "highdicom's volume"): (seg_highdicom_volume, EVEN),
+    ("labelmap", "dcmqi"): (seg_dcmqi, EVEN),
+    ("rtstruct", "pydicom"): (rt_pydicom, GEOMETRIES),
+    ("rtstruct", "plastimatch"): (rt_plastimatch, VOLUMES),
 }
 
 
@@ -185,10 +220,17 @@ def wrong_voxels(found, source):
     return wrong
 
 
-@pytest.mark.parametrize("reader, name", [(reader, name) for reader, (_, able) in EXACT.items() for name in able])
-def test_every_voxel_is_as_defined(results, reader, name):
+@pytest.mark.parametrize("kind, reader, name", [(*row, name) for row, (_, able) in EXACT.items() for name in able])
+def test_every_voxel_is_as_defined(results, kind, reader, name):
     of = results(name)
-    assert set(wrong_voxels(EXACT[reader][0](of), of.source).values()) == {(0, 0)}
+    assert set(wrong_voxels(EXACT[kind, reader][0](of, kind), of.source).values()) == {(0, 0)}
+
+
+@pytest.mark.parametrize("compression", ["rle", "deflated"])
+@pytest.mark.parametrize("kind, reader", [row for row in EXACT if row[0] != "rtstruct"])
+def test_every_voxel_of_a_compressed_object_is_as_defined(results, kind, reader, compression):
+    of = results("oblique", compression)
+    assert set(wrong_voxels(EXACT[kind, reader][0](of, kind), of.source).values()) == {(0, 0)}
 
 
 # ---- values. Each reader returns per tracking identifier its values, and the segment that they are of.
@@ -275,14 +317,14 @@ def patients(tmp_path_factory):
         planes = Planes(sorted((SHARED / image).glob("*.dcm")))
         source = Published(planes, nifti_mask(SHARED / published))
         source.files = [file.filename for file in planes.files]
-        return Results(source, run(folder, SHARED / image, given, "rtstruct", {"Ring": "*"}), folder)
+        return Results(source, SHARED / image, run(folder, SHARED / image, given, "rtstruct", {"Ring": "*"}), folder)
 
     return of
 
 
 @needs_shared
-@pytest.mark.parametrize("reader", EXACT)
+@pytest.mark.parametrize("kind, reader", EXACT)
 @pytest.mark.parametrize("name", PATIENTS)
-def test_every_voxel_of_a_patient_is_the_published_one(patients, reader, name):
+def test_every_voxel_of_a_patient_is_the_published_one(patients, kind, reader, name):
     of = patients(name)
-    assert set(wrong_voxels(EXACT[reader][0](of), of.source).values()) == {(0, 0)}
+    assert set(wrong_voxels(EXACT[kind, reader][0](of, kind), of.source).values()) == {(0, 0)}

@@ -1,12 +1,11 @@
 """LABELMAP segmentation objects, and compressed ones of every type: RLE Lossless and deflated.
 
 The checks of attributes are those of test_seg.py. Voxels are compared with the masks by pydicom, highdicom, DCMTK
-(dcmdrle, dcmconv) and, where it is installed, dcmqi."""
+(dcmdrle, dcmconv) and dcmqi."""
 
 import copy
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -24,7 +23,7 @@ from test_seg_fractional import maps_of, stored_values
 
 COMPRESSIONS = {"none": ((), ExplicitVRLittleEndian), "rle": (("--rle",), RLELossless),
                 "deflated": (("--deflated",), DeflatedExplicitVRLittleEndian)}
-DCMQI = shutil.which("segimage2itkimage", path=f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}")
+DCMQI = os.path.join(sys.prefix, "bin", "segimage2itkimage")
 
 # dciodvfy of 2022 has no Label Map Segmentation, which became part of the standard in 2024, and no deflated data sets.
 UNKNOWN = ("SegmentNumber not monotonically increasing", "Information Object Not found")
@@ -93,8 +92,7 @@ def judge_labelmap(path, summary, paths, masks, syntax=ExplicitVRLittleEndian):
             uids, combine_segments=True, assert_missing_frames_are_empty=True), labels)
     if len(masks) < 256:  # highdicom 0.28.2 returns no voxel of segment 256 by itself
         assert_highdicom_reads(path, planes, numpy.stack([labels == number for number in range(1, len(masks) + 1)]))
-    if DCMQI:
-        assert_dcmqi_reads(path, labels[used])
+    assert_dcmqi_reads(path, labels[used])
     return seg
 
 
