@@ -26,7 +26,9 @@ VOLUME = -1  # in place of a segment
 DISCRETISATION = (("DISCRETISATION", "99NOCTULE", "Discretisation"), ("K15C", "IBSI", "Fixed bin number"))
 CLASSES = {"enhanced": highdicom.sr.EnhancedSR, "3d": highdicom.sr.Comprehensive3DSR,
            "root": highdicom.sr.Comprehensive3DSR}
-# The objects beside the segmentation that write_seg --kind root refers to: class, instance and series.
+# The objects beside the segmentation that write_seg --kind root refers to: class, instance and series. The content does not
+# refer to a label map, since DCMTK 3.6.7 could not read the report.
+LABELMAP = ("1.2.840.10008.5.1.4.1.1.66.7", "2.25.31", "2.25.30")
 OTHERS = [("1.2.840.10008.5.1.4.1.1.481.3", "2.25.11", "2.25.10"), ("1.2.840.10008.5.1.4.1.1.7.4", "2.25.21", "2.25.20"),
           ("1.2.840.10008.5.1.4.1.1.7.4", "2.25.22", "2.25.20")]
 DIRECTIONS = ("DIRECTIONS", "99NOCTULE", "Directions")
@@ -165,7 +167,7 @@ def assert_evidence(report, seg, sources, of_segments, kind):
     if of_segments:
         expected.add((seg.SeriesInstanceUID, seg.SOPClassUID, seg.SOPInstanceUID))
     if kind == "root":
-        expected |= {(series, of_class, instance) for of_class, instance, series in OTHERS}
+        expected |= {(series, of_class, instance) for of_class, instance, series in [*OTHERS, LABELMAP]}
     assert set(evidence) == expected
     series = [series.SeriesInstanceUID for series in study.ReferencedSeriesSequence]
     assert len(series) == len(set(series))

@@ -223,6 +223,7 @@ report_and_verify(const struct seg_request *seg, const struct options *options)
     const struct sr_result results[] = {
         {SEG_SOP_CLASS_UID, identity.sop_instance_uid, identity.series_uid},
         {"1.2.840.10008.5.1.4.1.1.481.3", "2.25.11", "2.25.10"},
+        {SEG_LABELMAP_SOP_CLASS_UID, "2.25.31", "2.25.30"},
         {"1.2.840.10008.5.1.4.1.1.7.4", "2.25.21", "2.25.20"},
         {"1.2.840.10008.5.1.4.1.1.7.4", "2.25.22", "2.25.20"},
     };
@@ -235,7 +236,7 @@ report_and_verify(const struct seg_request *seg, const struct options *options)
         .series_number = 6001,
         .comprehensive_3d = strcmp(options->kind, "enhanced") != 0,
         .results = results,
-        .result_count = strcmp(options->kind, "root") == 0 ? 4 : 0,
+        .result_count = strcmp(options->kind, "root") == 0 ? sizeof results / sizeof results[0] : 0,
     };
     int fd = object_create(options->report);
     const double start = seconds();

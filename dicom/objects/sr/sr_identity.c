@@ -12,6 +12,12 @@ sr_class(const struct sr_request *request)
     return request->comprehensive_3d ? SR_3D_SOP_CLASS : SR_SOP_CLASS;
 }
 
+bool
+sr_is_in_evidence_only(const struct sr_result *result)
+{
+    return strcmp(result->class_uid, SEG_LABELMAP_SOP_CLASS_UID) == 0;
+}
+
 const struct seg_origin *
 sr_origin(const struct sr_request *request, const struct sr_group *group)
 {

@@ -13,6 +13,10 @@ extern "C" {
 /* Returns the SOP class of the report. */
 const char *sr_class(const struct sr_request *request);
 
+/* Returns whether the evidence lists the object, but not the content: a Label Map, because DCMTK 3.6.7 cannot read a
+ * report with an IMAGE of a class that it does not know. */
+bool sr_is_in_evidence_only(const struct sr_result *result);
+
 /* Returns the annotation object to which a group refers, or NULL if it refers to the SEG or to no object. */
 const struct seg_origin *sr_origin(const struct sr_request *request, const struct sr_group *group);
 

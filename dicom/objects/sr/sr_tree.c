@@ -71,6 +71,8 @@ put_image_library(struct sr_writer *w)
         for (size_t i = 0; i < w->request->result_count; i++) {
             const struct sr_result *result = &w->request->results[i];
             const struct sr_image image = {.class_uid = result->class_uid, .instance_uid = result->instance_uid};
+            if (sr_is_in_evidence_only(result))
+                continue;
             const bool is_image = strcmp(result->class_uid, SR_RTSTRUCT_CLASS) != 0;
             const struct sr_branch leaf = sr_begin_reference(w, is_image ? "IMAGE" : "COMPOSITE", NULL, &image);
             sr_end(w, &leaf);

@@ -223,6 +223,8 @@ class SrVerifier
             for (size_t i = 0; i < request_.result_count; i++) {
                 const struct sr_result &result = request_.results[i];
                 const Reference reference = {result.class_uid, result.instance_uid, 0, {}};
+                if (sr_is_in_evidence_only(&result))
+                    continue;
                 if (strcmp(result.class_uid, UID_RTStructureSetStorage) == 0)
                     walk.composite(nullptr, reference);
                 else
