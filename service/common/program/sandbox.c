@@ -357,6 +357,7 @@ sandbox_try(enum sandbox_kind kind, bool host_proc, char why[256])
     else
         while (waitpid(keeper, &status, 0) < 0 && errno == EINTR)
             ;
+    process_tree_end(-1, &status); /* a keeper that was killed leaves processes, which hold the pipe open */
     char text[200] = "";
     if (read(ends[0], text, sizeof text - 1) < 0)
         text[0] = '\0';

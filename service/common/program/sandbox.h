@@ -32,7 +32,8 @@ struct sandbox_probe {
     char why[256];          /* reason why no stronger one works; "" */
 };
 
-/* Starts /bin/true in each kind, the strongest first, until one works. Blocks for some milliseconds. */
+/* Starts /bin/true in each kind, the strongest first, until one works. Blocks for some milliseconds. The caller must have no
+ * children, because all processes below it are killed. */
 void sandbox_probe(struct sandbox_probe *probe);
 
 struct sandbox_order {
