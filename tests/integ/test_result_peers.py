@@ -107,14 +107,13 @@ def frames_of(seg, pixels):
 
 def seg_pydicom(of, kind):
     seg = pydicom.dcmread(of.folder / f"{kind}.dcm")
-    return frames_of(seg, seg.pixel_array)
+    return frames_of(seg, seg.pixel_array.reshape(-1, seg.Rows, seg.Columns))
 
 
 def seg_simpleitk(of, kind):
     """Reads the frames in their order. GDCM leaves the last pixels unset if their bits fill no byte, so they are not compared."""
     pixels = SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(str(of.folder / f"{kind}.dcm")))
-    if kind == "seg":
-        pixels.reshape(-1)[pixels.size // 8 * 8:] = 0
+    pixels.reshape(-1)[pixels.size // 8 * 8:] = 0
     return frames_of(pydicom.dcmread(of.folder / f"{kind}.dcm"), pixels)
 
 
@@ -139,8 +138,8 @@ def images_dcmqi(of, kind="seg"):
     subprocess.run([VENV / "bin" / "segimage2itkimage", "--inputDICOM", of.folder / f"{kind}.dcm", "--outputDirectory", folder,
                     "--prefix", "it", "-t", "nrrd"], check=True, capture_output=True)
     groups = json.loads((folder / "it-meta.json").read_text())["segmentAttributes"]
-    return {segment["SegmentLabel"]: SimpleITK.ReadImage(str(folder / f"it-{segment['labelID']}.nrrd")) == segment["labelID"]
-            for group in groups for segment in group}
+    return {segment["SegmentLabel"]: SimpleITK.ReadImage(str(folder / f"it-{number}.nrrd")) == segment["labelID"]
+            for number, group in enumerate(groups, start=1) for segment in group if segment["labelID"] > 0}
 
 
 PYDICOM_SEG = """
@@ -189,7 +188,7 @@ def rt_plastimatch(of, _):
 
 # Per kind and reader the geometries that the reader can represent.
 # - Readers of volumes have regular slices only.
-# - GDCM, in SimpleITK, refuses files in which the first two frames have the same place.
+# - GDCM, in SimpleITK, refuses files in which the first two frames have the same place, and does not know label maps.
 # - plastimatch takes no single slice as reference.
 WITHOUT_SINGLE = [name for name in GEOMETRIES if name != "single-slice"]
 VOLUMES = [name for name in EVEN if name != "single-slice"]
@@ -201,7 +200,6 @@ EXACT = {
     ("seg", "dcmqi"): (seg_dcmqi, EVEN),
     ("seg", "pydicom-seg"): (seg_pydicom_seg, EVEN),
     ("labelmap", "pydicom"): (seg_pydicom, GEOMETRIES),
-    ("labelmap", "SimpleITK"): (seg_simpleitk, GEOMETRIES),
     ("labelmap", "highdicom"): (seg_highdicom, GEOMETRIES),
     ("labelmap", "highdicom's volume"): (seg_highdicom_volume, EVEN),
     ("labelmap", "dcmqi"): (seg_dcmqi, EVEN),
