@@ -92,8 +92,8 @@ record_put_suv(struct json *json, const struct suv_conversion *suv)
     json_end_object(json);
 }
 
-static void
-put_code(struct json *json, const char *key, const struct coded_concept *code)
+void
+record_put_code(struct json *json, const char *key, const struct coded_concept *code)
 {
     if (!code->value)
         return;
@@ -126,8 +126,8 @@ put_object(struct json *json, const struct pipeline_object *object)
     for (size_t i = 0; i < provenance->algorithm_count; i++) {
         const struct provenance_algorithm *algorithm = &provenance->algorithms[i];
         json_begin_object(json, NULL);
-        put_code(json, "family", &algorithm->family);
-        put_code(json, "code", &algorithm->code);
+        record_put_code(json, "family", &algorithm->family);
+        record_put_code(json, "code", &algorithm->code);
         json_string(json, "name", algorithm->name);
         json_string(json, "version", algorithm->version);
         json_string(json, "source", algorithm->source);
@@ -200,7 +200,7 @@ put_programs(struct json *json, const struct job_spec *spec)
         json_string(json, "program", program->name);
         json_string(json, "name", program->algorithm.name);
         json_string(json, "version", program->algorithm.version);
-        put_code(json, "family", &family);
+        record_put_code(json, "family", &family);
         json_string(json, "source", program->algorithm.source);
         json_begin_array(json, "argv");
         for (size_t k = 0; k < program->command_count; k++)

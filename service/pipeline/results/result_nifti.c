@@ -197,18 +197,6 @@ nifti_make_labels(const struct results *results, struct result_file *file)
 /* --------------------------------------------------------------------------------- the list -- */
 
 static void
-list_code(struct json *json, const char *key, const struct coded_concept *code)
-{
-    if (!code->value)
-        return;
-    json_begin_object(json, key);
-    json_string(json, "code", code->value);
-    json_string(json, "scheme", code->scheme);
-    json_string(json, "meaning", code->meaning);
-    json_end_object(json);
-}
-
-static void
 list_put(const struct results *results, struct json *json)
 {
     const struct results_request *request = results->request;
@@ -220,10 +208,10 @@ list_put(const struct results *results, struct json *json)
         json_begin_object(json, NULL);
         json_integer(json, "number", (int64_t)i + 1);
         json_string(json, "name", segment->label);
-        list_code(json, "category", &segment->category);
-        list_code(json, "type", &segment->type);
-        list_code(json, "modifier", &segment->modifier);
-        list_code(json, "region", &segment->region);
+        record_put_code(json, "category", &segment->category);
+        record_put_code(json, "type", &segment->type);
+        record_put_code(json, "modifier", &segment->modifier);
+        record_put_code(json, "region", &segment->region);
         json_begin_row(json, "rgb");
         for (int c = 0; c < 3; c++)
             json_integer(json, NULL, (int64_t)lround(255 * segment->color_rgb[c]));
