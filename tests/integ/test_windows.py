@@ -85,7 +85,7 @@ def test_the_current_configuration_sets_the_window(daemon, tmp_path, clock):
     d = daemon_at(clock, daemon).start()
     drop(small(tmp_path / "1", 1), d.inbox)
     wait_for(lambda: d.jobs("READY"), 60, "the job")
-    assert "window" not in rows_of(d, "SELECT text FROM settings")[0][0]
+    assert "\nwindow" not in rows_of(d, "SELECT text FROM settings")[0][0]
     change(d, '"22:00-06:00 UTC"', '"Mon-Sun 11:30-13:00 UTC"')
     reload(d)
     wait_for(lambda: d.jobs("DONE"), 60, "the job")
