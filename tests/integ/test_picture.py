@@ -126,6 +126,20 @@ def test_any_number_of_threads_writes_the_same_bytes(run, tmp_path):
     assert len(digests) == 1
 
 
+@pytest.mark.parametrize("frames", ["multi", "single"])
+def test_compression_keeps_pixels_and_uids(run, tmp_path, frames):
+    phantom(tmp_path / "in", "--kind", "ct-head", "--size", "64x60x12", "--spacing", "2,2,6")
+    extra = f'preview_window = [ 40.0, 80.0 ]; picture_frames = "{frames}";'
+    plain = run(tmp_path / "in", "plain", extra)
+    small = run(tmp_path / "in", "small", extra + ' compression = "rle";')
+    names = sorted(path.name for path in plain.glob("picture*.dcm"))
+    assert names == sorted(path.name for path in small.glob("picture*.dcm")) and names
+    for name in names:
+        before, after = pydicom.dcmread(plain / name), pydicom.dcmread(small / name)
+        assert after.file_meta.TransferSyntaxUID == pydicom.uid.DeflatedExplicitVRLittleEndian
+        assert before == after and (small / name).stat().st_size < 0.5 * (plain / name).stat().st_size
+
+
 def test_the_source_may_identify_the_patient(run, tmp_path):
     for path in phantom(tmp_path / "in", "--kind", "chest", "--size", "64x64x6"):
         dataset = pydicom.dcmread(path)

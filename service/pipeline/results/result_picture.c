@@ -91,9 +91,8 @@ results_plan_pictures(struct results *results)
 int
 picture_make(const struct results *results, struct result_file *file)
 {
-    struct seg_request seg = results_seg_request(results, file->name);
+    const struct seg_request seg = results_seg_request(results, file->name);
     struct error *error = &results->report->error;
-    seg.source.compression = DERIVED_UNCOMPRESSED; /* pictures are for viewers with few abilities */
     char comment[sizeof results->remark + 32];
     snprintf(comment, sizeof comment, "Not for diagnosis.%s%s", results->remark[0] ? " " : "", results->remark);
     struct picture_request request = {
