@@ -81,7 +81,7 @@ image_value(const void *voxels, enum image_pixel pixel, int64_t i)
     return pixel == IMAGE_INT16 ? ((const int16_t *)voxels)[i] : ((const uint16_t *)voxels)[i];
 }
 
-/* Returns whether a voxel is in a region, whose rows of `columns` bits begin at whole words. NULL: all voxels are. */
+/* Returns whether a voxel is in a region. Its rows of `columns` bits must begin at whole words. NULL: all voxels are. */
 static inline bool
 image_has(const uint64_t *region, int64_t columns, int64_t row, int64_t x)
 {

@@ -423,7 +423,7 @@ struct conf_segment {
     /* Only hidden segments and segments that take the codes of a SEG may lack a type. */
     struct coded_concept category, type, modifier, region;
     double color[3]; /* RGB, 0..1 */
-    int roi_type;    /* index in conf_roi_type_names, whose first two stand for the category and for no type */
+    int roi_type;    /* index in conf_roi_type_names; the first two stand for the category and for no type */
     struct conf_expect *expect;
 };
 

@@ -49,7 +49,7 @@
 
 /*
  * Adds no row if this result has a delivery to the destination. The state is SENT if an earlier job
- * sent the same object there and no answer is outstanding. Files that are not DICOM have no UID that would tell.
+ * sent the same object there and no answer is outstanding. Files that are not DICOM have no UID to compare.
  */
 static int
 add_delivery(struct queue *queue, int64_t result_id, const char *destination, int64_t now_ms)

@@ -65,7 +65,7 @@ struct dicom_association;
  */
 int dicom_connect(const struct dicom_peer *peer, const struct dicom_context *contexts, size_t count,
                   struct dicom_association **association, struct dicom_answer *answer, struct error *error);
-/* Return whether the peer accepted, or was asked for, a context for this SOP class and transfer syntax. */
+/* Return whether the peer accepted, or the association proposed, a context for this SOP class and transfer syntax. */
 bool dicom_accepts(const struct dicom_association *association, const char *sop_class, const char *transfer_syntax);
 bool dicom_proposed(const struct dicom_association *association, const char *sop_class, const char *transfer_syntax);
 bool dicom_is_open(const struct dicom_association *association);

@@ -202,7 +202,7 @@ byte_sink_deflate_runs(struct byte_sink *sink)
         sink_feed(sink, (const uint8_t *)"", 0);
         rc = deflateParams(&sink->deflater->zlib, DEFLATE_LEVEL, Z_RLE);
         sink_made(sink);
-    } while (rc == Z_BUF_ERROR); /* zlib needs more room for what it holds */
+    } while (rc == Z_BUF_ERROR); /* zlib needs more room for its pending output */
 }
 
 void

@@ -259,7 +259,7 @@ queue_join(const struct mask_work *work, const uint64_t *other, enum mask_joinin
     mask_join<<<grid->blocks, MASK_THREADS, 0, work->lane->work>>>(*grid, other, how, bits);
 }
 
-/* Joins a set. Results of this lane are already on the device, but not what the caller wrote to the mask's own memory. */
+/* Joins a set. Results of this lane are already on the device, but not masks that the caller wrote to their memory. */
 static int
 join_set(const struct mask_work *work, const uint64_t *set, enum mask_joining how, struct error *error)
 {

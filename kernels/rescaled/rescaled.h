@@ -60,28 +60,29 @@ int rescaled_blocks(const struct rescaled_values *values, const struct coarse_gr
 
 /*
  * Finds the components of a mask whose mean is at least `least`, by the rules of KERNELS_MASK_DROP_MEAN_BELOW, without
- * limits and padding. Sums begin with the first voxel of a component, and go on to neighbours. Both masks have the min words per row. Returns OUT_OF_MEMORY.
+ * limits and padding. Sums begin with the first voxel of a component, and go on to neighbours. Both masks have the min
+ * words per row. Returns OUT_OF_MEMORY.
  */
 int rescaled_keep_means(const struct rescaled_values *values, const uint64_t *mask, bool corners, double least,
                         uint64_t *kept, struct error *error);
 
-/* Returns the bytes that it needs. */
+/* Returns the bytes that rescaled_keep_means() needs. */
 int64_t rescaled_means_bytes(const struct image_extent *extent);
 
-/* Of the caller, who must free both, also after an error. Another run uses them again. NULL: they are allocated. */
+/* The caller must free both, also after an error. Another run uses them again. NULL: they are allocated. */
 struct rescaled_fuzzy {
     uint64_t *bits; /* of the object */
     uint16_t *map;  /* one per voxel; of values up to the threshold only if the object wants it */
 };
 
 /*
- * Computes objects by the rules of struct kernels_fuzzy_object and kernels_fuzzy_run(), without limits; padding is that of the
- * objects. Returns COMPUTE_FAILED, VOLUME_TOO_LARGE (-E2BIG) from 2^32 - 1 voxels on, or OUT_OF_MEMORY.
+ * Computes objects by the rules of struct kernels_fuzzy_object and kernels_fuzzy_run(), without limits. Padding is that
+ * of the objects. Returns COMPUTE_FAILED, VOLUME_TOO_LARGE (-E2BIG) from 2^32 - 1 voxels on, or OUT_OF_MEMORY.
  */
 int rescaled_fuzzy(const struct rescaled_values *values, const struct kernels_fuzzy_object *objects, size_t count,
                    bool relative, struct rescaled_fuzzy *found, struct error *error);
 
-/* Returns the bytes that it needs besides the results. */
+/* Returns the bytes that rescaled_fuzzy() needs besides the results. */
 int64_t rescaled_fuzzy_bytes(const struct image_extent *extent);
 
 #ifdef __cplusplus

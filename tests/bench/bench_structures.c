@@ -34,7 +34,7 @@ check(int rc, const struct error *error)
     }
 }
 
-/* Draws an ellipse whose rows end at random within three voxels, as those of a threshold do. */
+/* Draws an ellipse. Its rows end at random within three voxels, as those of a threshold do. */
 static void
 draw_ellipses(struct seg_sample *sample)
 {

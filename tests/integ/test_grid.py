@@ -298,21 +298,26 @@ def test_a_tilted_patient_has_the_drawn_volume(tmp_path):
     assert found["millilitres"] == pytest.approx(drawn, rel=0.08), (truth.keys(), job["note"])
 
 
+def ball(folder, tilt):
+    """Draws a ball of 30 mm radius on tilted planes. Returns the files and its middle in the patient."""
+    files = phantom(folder, "--size", "64x96x40", "--spacing", "1.5,1.5,2.5", "--tilt", tilt)
+    stack = Stack(files)
+    middle = sum(stack.origins) / len(files) + 32 * 1.5 * stack.axes[0] + 48 * 1.5 * stack.axes[1]
+    rows, columns = np.mgrid[:96, :64]
+    for file, origin in zip(stack.files, stack.origins):
+        dataset = pydicom.dcmread(file.filename)
+        at = origin + (columns[..., None] * stack.axes[0] + rows[..., None] * stack.axes[1]) * 1.5
+        dataset.PixelData = np.where(np.linalg.norm(at - middle, axis=2) <= 30, 1064, 24).astype(np.uint16).tobytes()
+        dataset.save_as(file.filename)
+    return files, middle
+
+
 def test_a_sphere_in_space_is_as_large_tilted_as_upright(tmp_path):
     """Planes through a ball of 30 mm radius at any tilt must give the ball's volume."""
     exact = 4 / 3 * np.pi * 30**3 / 1000
     for tilt in ("0.001", "18.5", "30"):
         folder = tmp_path / tilt
-        files = phantom(folder / "in", "--size", "64x96x40", "--spacing", "1.5,1.5,2.5", "--tilt", tilt)
-        stack = Stack(files)
-        middle = sum(stack.origins) / len(files) + 32 * 1.5 * stack.axes[0] + 48 * 1.5 * stack.axes[1]
-        rows, columns = np.mgrid[:96, :64]
-        for file, origin in zip(stack.files, stack.origins):
-            dataset = pydicom.dcmread(file.filename)
-            at = origin + (columns[..., None] * stack.axes[0] + rows[..., None] * stack.axes[1]) * 1.5
-            distance = np.linalg.norm(at - middle, axis=2)
-            dataset.PixelData = np.where(distance <= 30, 1064, 24).astype(np.uint16).tobytes()
-            dataset.save_as(file.filename)
+        files, middle = ball(folder / "in", tilt)
         _, job = noctule(folder, files, segment(-480, 3000, 20, f"mm = [ {middle[0]}, {middle[1]}, {middle[2]} ];"))
         found = json.loads((folder / "out" / "job.json").read_text())["segments"][0]
         assert found["millilitres"] == pytest.approx(exact, rel=0.015), tilt

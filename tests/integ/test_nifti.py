@@ -206,7 +206,7 @@ def test_values_of_another_unit(tmp_path):
 
 
 def test_the_service_keeps_the_files(daemon, tmp_path):
-    """A worker, whose rights are limited, writes the same files and reads them back. Destinations get DICOM objects only."""
+    """A worker with limited rights writes the same files and reads them back. Destinations get DICOM objects only."""
     files = small(tmp_path)
     d = daemon(pipeline_extra='results = [ "seg", "nifti" ]; deliver = [ "OUT" ];',
                extra=destinations(to_folder(tmp_path / "out"))).start()

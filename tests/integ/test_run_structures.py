@@ -47,7 +47,7 @@ def series_of(folder, name):
 
 
 def assert_same_voxels(folder, output, files):
-    """What draw_contours makes of the structure set is what the SEG has."""
+    """draw_contours draws the masks of the SEG from the structure set."""
     report, masks = draw(folder, output / "rtstruct.dcm", files)
     planes = Planes(files)
     expected = seg_masks(output / "seg.dcm", planes.files)

@@ -12,8 +12,7 @@ import scipy.spatial
 import SimpleITK
 from conftest import assert_valid, phantom
 from test_check_config import CONFIG, check
-from test_grid import Reference, noctule, segment, uneven
-from test_resample import Stack
+from test_grid import Reference, ball, noctule, segment, uneven
 from test_run import seg_masks
 from test_seg_labelmap import DCMQI
 from test_segments import oblique
@@ -159,16 +158,7 @@ def test_the_grid_is_the_reference(tmp_path, name):
 
 @pytest.mark.parametrize("tilt", ("18.5", "30"))
 def test_a_ball_has_its_place_and_volume_in_the_patient(tmp_path, tilt):
-    """A ball of 30 mm radius, drawn in space on tilted planes."""
-    files = phantom(tmp_path / "in", "--size", "64x96x40", "--spacing", "1.5,1.5,2.5", "--tilt", tilt)
-    stack = Stack(files)
-    middle = sum(stack.origins) / len(files) + 32 * 1.5 * stack.axes[0] + 48 * 1.5 * stack.axes[1]
-    rows, columns = np.mgrid[:96, :64]
-    for file, origin in zip(stack.files, stack.origins):
-        dataset = pydicom.dcmread(file.filename)
-        at = origin + (columns[..., None] * stack.axes[0] + rows[..., None] * stack.axes[1]) * 1.5
-        dataset.PixelData = np.where(np.linalg.norm(at - middle, axis=2) <= 30, 1064, 24).astype(np.uint16).tobytes()
-        dataset.save_as(file.filename)
+    files, middle = ball(tmp_path / "in", tilt)
     output, _ = noctule(tmp_path, files, segment(-480, 3000, 20, f"mm = [ {middle[0]}, {middle[1]}, {middle[2]} ];"),
                         options=UPRIGHT)
     volume = highdicom.seg.segread(output / "seg.dcm").get_volume(segment_numbers=[1], combine_segments=True)

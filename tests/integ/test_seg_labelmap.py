@@ -109,14 +109,20 @@ def assert_dcmqi_reads(path, labels):
     assert read.shape == labels.shape and (numpy.array_equal(read, labels) or numpy.array_equal(read[::-1], labels))
 
 
+def with_middle(segments, planes, rows, columns):
+    """Masks that are apart; the first one has the middle voxel, also of the smallest volumes."""
+    masks = apart(segments, planes, rows, columns)
+    masks[:, planes // 2, rows // 2, columns // 2] = False
+    masks[0, planes // 2, rows // 2, columns // 2] = True
+    return masks
+
+
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("planes, rows, columns, segments", [(12, 64, 64, 1), (7, 257, 255, 3), (1, 33, 31, 1), (5, 3, 1, 1)])
 def test_shapes(tmp_path, planes, rows, columns, segments, compression):
     options, syntax = COMPRESSIONS[compression]
     paths = classic(tmp_path / "in", planes, rows, columns)
-    masks = apart(segments, planes, rows, columns)
-    masks[:, planes // 2, rows // 2, columns // 2] = False
-    masks[0, planes // 2, rows // 2, columns // 2] = True
+    masks = with_middle(segments, planes, rows, columns)
     judge_labelmap(*write(tmp_path, paths, masks, options=["--labelmap", *options]), paths, masks, syntax)
 
 
@@ -153,7 +159,7 @@ def test_overlap(tmp_path):
 
 
 def test_dciodvfy(tmp_path):
-    """No error but that it does not know the class; and none about the same object as one of a class that it knows."""
+    """Its only error is the unknown class; the same object under a known class has no error."""
     paths = classic(tmp_path / "in", 5, 30, 31)
     masks = apart(2, 5, 30, 31)
     for option in [], ["--rle"]:
@@ -265,7 +271,7 @@ def convert(how, source, output):
 
 
 def without_identity(seg):
-    """Returns the data set without what differs between the BINARY object of the masks and that made of the LABELMAP."""
+    """Returns the data set without the differences between the BINARY object of the masks and that made of the LABELMAP."""
     seg = copy.deepcopy(seg)
     for name in ("SOPInstanceUID", "SeriesInstanceUID", "SeriesDescription", "ContentDescription"):
         delattr(seg, name)
@@ -280,9 +286,7 @@ def test_binary_of_a_labelmap(tmp_path, planes, rows, columns, segments, compres
     """It is the BINARY object that Noctule writes of the same masks, but for UIDs and descriptions."""
     options, _ = COMPRESSIONS[compression]
     paths = classic(tmp_path / "in", planes, rows, columns)
-    masks = apart(segments, planes, rows, columns)
-    masks[:, planes // 2, rows // 2, columns // 2] = False
-    masks[0, planes // 2, rows // 2, columns // 2] = True
+    masks = with_middle(segments, planes, rows, columns)
     direct = pydicom.dcmread(write(tmp_path, paths, masks)[0])
     source, _ = write(tmp_path, paths, masks, options=["--labelmap", *options])
     output = tmp_path / "binary.dcm"

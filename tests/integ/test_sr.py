@@ -371,7 +371,7 @@ def test_texture_of_the_volume(tmp_path, source, segments):
 
 
 def content_of(item):
-    """Returns a content item with its children, without what UIDs of other objects and its place decide."""
+    """Returns a content item with its children, without the parts that depend on UIDs of other objects and on its place."""
     whole = item.to_json_dict()
     whole.pop("0040A730", None)
     return whole, [content_of(child) for child in item.get("ContentSequence", [])]

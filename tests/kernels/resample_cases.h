@@ -101,7 +101,7 @@ resample_request_of(const struct resample_case *each)
                                      NULL};
 }
 
-/* Returns the samples of a sampled case, which the caller must free; NULL: it has none. The request then has them alone. */
+/* Returns the samples of a sampled case, which the caller must free, or NULL. The request then has samples alone. */
 static inline double *
 resample_give_samples(const struct resample_case *each, const void *voxels, struct resample_request *request)
 {

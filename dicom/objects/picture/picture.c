@@ -116,7 +116,7 @@ add_decimals(struct element_buffer *to, uint32_t tag, const double *numbers, int
     element_text(to, tag, "DS", text);
 }
 
-/* Puts what all frames share. Positions need a frame of reference, which the object then has. */
+/* Puts the groups that all frames share. Positions need a frame of reference, which the object then has. */
 static void
 picture_put_shared(struct picture_writer *w)
 {

@@ -89,7 +89,7 @@ class Output
     struct byte_sink sink_ = {};
 };
 
-/* Runs the body. Turns what it throws into an error. */
+/* Runs the body. Turns its exceptions into an error. */
 template <typename Body>
 int
 convert(const char *path, struct error *error, Body body)

@@ -9,7 +9,7 @@
 void seg_add_algorithms(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
                         const struct seg_segment *segment);
 
-/* Adds a sequence with the type of the segment, in whose item the modifier must be. */
+/* Adds a sequence with the type of the segment. Its item must contain the modifier. */
 void seg_add_type(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
                   const struct seg_segment *segment);
 

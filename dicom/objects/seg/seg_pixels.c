@@ -13,7 +13,7 @@ seg_pixel_data_length(const struct seg_writer *w)
     return (bits + 15) / 16 * 2;
 }
 
-/* Sets the labels of the voxels whose bits are set in `word`. `at` is the label of its first voxel. */
+/* Sets the labels of the voxels with set bits in `word`. `at` is the label of its first voxel. */
 static void
 label_word(uint8_t *at, uint64_t word, uint16_t label, size_t size)
 {

@@ -12,7 +12,7 @@
 /* --- frames --- */
 
 struct seg_plan {
-    int32_t segment_count; /* 1 in a LABELMAP, whose frames have all segments */
+    int32_t segment_count; /* 1 in a LABELMAP: its frames have all segments */
     int32_t plane_count;
     bool *present; /* present[segment * plane_count + plane]: the frame is written */
     /* Dimension Index Values (PS3.3 C.7.6.17.1): ordinals from 1, without gaps, of segments and

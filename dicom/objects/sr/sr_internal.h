@@ -8,8 +8,6 @@
 extern "C" {
 #endif
 
-#define SR_RTSTRUCT_CLASS "1.2.840.10008.5.1.4.1.1.481.3"
-
 /* Returns the SOP class of the report. */
 const char *sr_class(const struct sr_request *request);
 

@@ -5,6 +5,7 @@
  */
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/objects/sr/sr_writer.h"
+#include "dicom/read/annotation/rtstruct.h"
 #include "dicom/value/tags.h"
 
 #include <errno.h>
@@ -73,7 +74,7 @@ put_image_library(struct sr_writer *w)
             const struct sr_image image = {.class_uid = result->class_uid, .instance_uid = result->instance_uid};
             if (sr_is_in_evidence_only(result))
                 continue;
-            const bool is_image = strcmp(result->class_uid, SR_RTSTRUCT_CLASS) != 0;
+            const bool is_image = strcmp(result->class_uid, RTSTRUCT_CLASS_UID) != 0;
             const struct sr_branch leaf = sr_begin_reference(w, is_image ? "IMAGE" : "COMPOSITE", NULL, &image);
             sr_end(w, &leaf);
         }
@@ -205,7 +206,7 @@ put_where(struct sr_writer *w, const struct sr_group *group)
     const struct seg_origin *origin = sr_origin(w->request, group);
     const struct seg_segment *segment = &w->request->seg->segments[group->segment];
     struct sr_image reference = {.class_uid = SEG_SOP_CLASS_UID};
-    if (origin && strcmp(origin->class_uid, SR_RTSTRUCT_CLASS) == 0) {
+    if (origin && strcmp(origin->class_uid, RTSTRUCT_CLASS_UID) == 0) {
         char number[16];
         const struct sr_image region = {.class_uid = origin->class_uid, .instance_uid = origin->instance_uid};
         struct sr_branch item = sr_begin_reference(w, "COMPOSITE", DCM("130488", "Region in Space"), &region);

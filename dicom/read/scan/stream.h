@@ -24,7 +24,7 @@ struct stream_inflater;
 struct stream {
     int fd;
     int64_t file_size;
-    bool is_own;          /* a result of this program, whose inflated size has no limit */
+    bool is_own;          /* a result of this program: its inflated size has no limit */
     int64_t position;     /* of the next byte; in the inflated bytes after stream_inflate */
     int64_t window_start; /* position of window[0] */
     size_t window_size;

@@ -124,7 +124,7 @@ delivery_attempt_fail(struct attempt *base, enum code code, const char *message)
     return queue_fail_delivery(base->all->core->queue, base->id, &answer, clock_unix_ms());
 }
 
-/* Returns the destination of an object that this one cannot store, or NULL if there is none that takes its kind. */
+/* Returns the destination of an object that this one cannot store, or NULL if no destination takes its kind. */
 static const char *
 delivery_fallback(const struct conf *conf, const struct queue_delivery *delivery)
 {

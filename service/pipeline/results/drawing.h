@@ -13,7 +13,7 @@
 #include "service/pipeline/results/lettering.h"
 #include "service/pipeline/results/panel.h"
 
-/* Bytes of a line of text, with room for what is added to a label. */
+/* Bytes of a line of text, with room for a volume after a label. */
 enum { DRAWING_TEXT_SIZE = 320 };
 
 /* Greys of texts and of the ground, 0 to 255. */

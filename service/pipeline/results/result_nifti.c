@@ -30,7 +30,7 @@ nifti_wanted(const struct results *results)
     return (results->request->pipeline->results & CONF_RESULT_NIFTI) != 0;
 }
 
-/* What a file has. */
+/* Content of a file. */
 struct nifti_file {
     const struct volume_grid *box;
     enum volume_type type;

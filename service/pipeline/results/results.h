@@ -66,7 +66,7 @@ struct record {
 /* Writes one object; `key` is NULL at the top and inside arrays. */
 void record_put(struct json *json, const char *key, const struct record *record);
 
-/* Writes a code as an object of its value, scheme and meaning; nothing if it is absent. */
+/* Writes a code as an object of its value, scheme and meaning. Does not write an absent code. */
 void record_put_code(struct json *json, const char *key, const struct coded_concept *code);
 
 /* Writes the whole document to a descriptor, which stays open. Returns 0 or -errno. */

@@ -316,7 +316,7 @@ encode(const uint8_t *bytes, size_t bytes_per_pixel, size_t columns, size_t rows
     return size;
 }
 
-/* The example of Apple's PackBits (TN1023), whose rows PS3.5 G.3 packs. */
+/* The example of Apple's PackBits (TN1023), which PS3.5 G.3 applies to rows. */
 START_TEST(packbits_example)
 {
     static const uint8_t plain[] = {0xAA, 0xAA, 0xAA, 0x80, 0x00, 0x2A, 0xAA, 0xAA, 0xAA, 0xAA, 0x80, 0x00,

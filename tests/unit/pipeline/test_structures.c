@@ -1,6 +1,6 @@
 /*
- * test_structures.c - structure sets of masks: what the reader and the kernel of contours make of them is the mask, voxel
- * for voxel, on planes of any place, and with holes of both kinds.
+ * test_structures.c - structure sets of masks: the reader and the kernel of contours restore the mask, voxel for
+ * voxel, on planes of any place, and with holes of both kinds.
  */
 #include "dicom/objects/rtstruct/rtstruct_object.h"
 #include "kernels/mask/contours.h"
@@ -135,7 +135,7 @@ scatter(int32_t segment, int32_t z)
     }
 }
 
-/* Counts the parts of a plane whose voxels are joined by edges. */
+/* Counts the parts of a plane. Voxels are joined by edges. */
 static int64_t
 count_parts(int32_t segment, int32_t z)
 {
