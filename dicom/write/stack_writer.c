@@ -64,7 +64,7 @@ stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct deriv
 {
     if (!rc)
         rc = w->set.elements.error ? w->set.elements.error : w->item.error;
-    if (rc == -EFBIG)
+    if (rc == -EOVERFLOW)
         return error_set(error, rc, w->object.too_large,
                          "The descriptions of %lld frames exceed 4 GiB, the maximum of one sequence.",
                          (long long)frames);
@@ -167,7 +167,7 @@ put_references(struct stack_writer *w)
         add_replaced_series(w, &rest);
     if (references > STACK_MAX_VALUE_LENGTH || 20 + references + rest.size > STACK_MAX_VALUE_LENGTH) {
         element_buffer_free(&rest);
-        return -EFBIG;
+        return -EOVERFLOW;
     }
     dataset_reach(&w->set, TAG_ReferencedSeriesSequence);
     element_header(&w->set.elements, TAG_ReferencedSeriesSequence, "SQ", (uint32_t)(20 + references + rest.size));
@@ -242,7 +242,7 @@ put_sources(struct stack_writer *w)
         return 0;
     const uint64_t size = stream_sources(w, false);
     if (size > STACK_MAX_VALUE_LENGTH)
-        return -EFBIG;
+        return -EOVERFLOW;
     dataset_put_header(&w->set, TAG_SourceImageSequence, "SQ", size);
     stack_drain(w, &w->set.elements);
     stream_sources(w, true);
@@ -361,7 +361,7 @@ stack_put_frame_groups(struct stack_writer *w, stack_encode_frames *encode, void
 {
     uint64_t size = encode(context, false);
     if (size > STACK_MAX_VALUE_LENGTH)
-        return -EFBIG;
+        return -EOVERFLOW;
     dataset_put_header(&w->set, TAG_PerFrameFunctionalGroupsSequence, "SQ", size);
     stack_drain(w, &w->set.elements);
     encode(context, true);

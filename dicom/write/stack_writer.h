@@ -50,7 +50,7 @@ int stack_check(const struct stack_writer *w, const char *wrong, struct error *e
  * stack_writer_close in either case. */
 int stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *error);
 /* Must follow an encoding, which ended with `rc`. Writes the rest and fills the summary. Codes:
- * WRITE_FAILED, OUT_OF_MEMORY, too_large (-EFBIG: a sequence exceeds its length field), invalid
+ * WRITE_FAILED, OUT_OF_MEMORY, too_large (-EOVERFLOW: a sequence exceeds its length field), invalid
  * (-EMSGSIZE: a text is too long). */
 int stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct derived_summary *summary,
                         struct error *error);
@@ -62,7 +62,7 @@ void stack_drain(struct stack_writer *w, struct element_buffer *buffer);
 /* --- modules --- */
 
 /* Puts all modules up to the equipment, with Common Instance Reference. Returns 0, -ENOMEM, or
- * -EFBIG if its sequence exceeds the length field. */
+ * -EOVERFLOW if its sequence exceeds the length field. */
 int stack_put_head(struct stack_writer *w);
 
 /* A dimension of the frames (PS3.3 C.7.6.17): an attribute of a functional group. */

@@ -12,7 +12,7 @@ import PIL.Image
 import pydicom
 import pytest
 
-from conftest import SHARED, needs_shared, orthanc, phantom, run_program, storescu
+from conftest import SHARED, drop, needs_shared, orthanc, phantom, run_program, storescu
 from test_seg import dciodvfy_remarks
 
 MANY, SINGLE = "1.2.840.10008.5.1.4.1.1.7.4", "1.2.840.10008.5.1.4.1.1.7"
@@ -173,3 +173,12 @@ def test_orthanc_stores_and_renders_pictures(run, tmp_path):
             for number in {0, len(frames) - 1}:
                 shown = PIL.Image.open(io.BytesIO(peer.rest(f"/instances/{instance}/frames/{number}/preview"))).convert("RGB")
                 assert (np.asarray(shown) == frames[number]).all()
+
+
+def test_pictures_beyond_four_gib_fail_once(daemon, tmp_path):
+    """5000 frames of at least 512 x 512 x 3 bytes exceed 4 GiB. The limit is the format's, so that no retry can help."""
+    d = daemon(quiet=1.0, pipeline_extra='results = [ "picture" ];')
+    d.start()
+    drop(phantom(tmp_path / "in", "--size", "16x16x5000", "--multi-frame"), d.inbox)
+    (job,) = d.wait_jobs(1)
+    assert (job["state"], job["code"], job["attempts"]) == ("FAILED", "PICTURE_TOO_LARGE", 1), job["message"]

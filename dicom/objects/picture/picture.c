@@ -68,7 +68,7 @@ picture_prepare(struct picture_writer *w, int fd, struct error *error)
         return rc;
     const uint64_t length = frame_bytes(request) * (uint64_t)picture_frames(request);
     if (length > STACK_MAX_VALUE_LENGTH)
-        return error_set(error, -EFBIG, CODE_PICTURE_TOO_LARGE,
+        return error_set(error, -EOVERFLOW, CODE_PICTURE_TOO_LARGE,
                          "%d frames of %d x %d in colour exceed 4 GiB, the maximum of one object. Set picture_frames = "
                          "\"single\" in the pipeline.",
                          request->slices, request->columns, request->rows);
@@ -98,7 +98,7 @@ put_page_numbers(struct picture_writer *w)
     if (used <= VECTOR_ROOM)
         dataset_put_text(&w->out.set, TAG_PageNumberVector, "IS", text);
     else
-        element_fail(&w->out.set.elements, -EFBIG);
+        element_fail(&w->out.set.elements, -EOVERFLOW);
     free(text);
 }
 

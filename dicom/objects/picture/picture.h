@@ -57,7 +57,7 @@ int picture_identify(const struct picture_request *request, struct derived_ident
 /*
  * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0). The caller must sync, close
  * and rename it. Inherited attributes are as in seg_write. Codes: those of dicom_inherit; WRITE_FAILED (with errno);
- * PICTURE_TOO_LARGE (-EFBIG: more than 2^32 - 2 bytes of pixel data, PS3.5 7.1); OUT_OF_MEMORY;
+ * PICTURE_TOO_LARGE (-EOVERFLOW: more than 2^32 - 2 bytes of pixel data, PS3.5 7.1); OUT_OF_MEMORY;
  * PICTURE_REQUEST_INVALID, a defect of the caller.
  */
 int picture_write(const struct picture_request *request, int fd, struct derived_summary *summary, struct error *error);

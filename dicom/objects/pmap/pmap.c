@@ -77,7 +77,7 @@ pmap_check_request(const struct pmap_writer *w, struct error *error)
                          "Planes of %d x %d voxels have only edge voxels, which have no pattern.", stack->columns,
                          stack->rows);
     if (pixel_data_length(stack) > STACK_MAX_VALUE_LENGTH)
-        return error_set(error, -EFBIG, CODE_PMAP_TOO_LARGE,
+        return error_set(error, -EOVERFLOW, CODE_PMAP_TOO_LARGE,
                          "%d planes of %d x %d exceed 4 GiB, the maximum of one object.", stack->plane_count,
                          stack->columns, stack->rows);
     return 0;

@@ -128,7 +128,7 @@ seg_prepare(struct seg_writer *w, int fd, struct error *error)
                          "All segments are empty, and empty frames are omitted. The object would "
                          "have no frame.");
     if (w->plan.frames > INT32_MAX || seg_pixel_data_length(w) > STACK_MAX_VALUE_LENGTH)
-        return error_set(error, -EFBIG, CODE_SEG_TOO_LARGE,
+        return error_set(error, -EOVERFLOW, CODE_SEG_TOO_LARGE,
                          "%lld frames of %d x %d exceed 4 GiB, the maximum of one object. Omit "
                          "empty frames or segments.",
                          (long long)w->plan.frames, w->request->source.stack->columns, w->request->source.stack->rows);

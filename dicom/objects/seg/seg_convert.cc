@@ -172,7 +172,7 @@ put_native_frames(Output &out, const PixelLayout &layout)
     const size_t frame = static_cast<size_t>(layout.frame_bits() / 8);
     const uint64_t length = (uint64_t{frame} * layout.frames + 1) / 2 * 2;
     if (length >= UINT32_MAX)
-        throw Refusal{-EFBIG, CODE_SEG_TOO_LARGE,
+        throw Refusal{-EOVERFLOW, CODE_SEG_TOO_LARGE,
                       "The frames exceed 4 GiB without compression, the maximum of one object."};
     element_header(&out.elements, TAG_PixelData, layout.bits == 16 ? "OW" : "OB", static_cast<uint32_t>(length));
     out.drain();
@@ -318,7 +318,7 @@ class BinaryConverter
         if (frames_ == 0)
             throw Refusal{-ENODATA, CODE_SEG_EMPTY, std::string(text_base_name(path_)) + " has no voxel of a segment."};
         if (frames_ > INT32_MAX || pixel_length() >= UINT32_MAX)
-            throw Refusal{-EFBIG, CODE_SEG_TOO_LARGE,
+            throw Refusal{-EOVERFLOW, CODE_SEG_TOO_LARGE,
                           "The frames exceed 4 GiB as BINARY segmentation, the maximum of one object."};
     }
 
@@ -504,7 +504,7 @@ class BinaryConverter
         uint64_t length = 0;
         each_frame([&](size_t, size_t f) { length += sizes[f]; });
         if (length >= UINT32_MAX)
-            throw Refusal{-EFBIG, CODE_SEG_TOO_LARGE,
+            throw Refusal{-EOVERFLOW, CODE_SEG_TOO_LARGE,
                           "The descriptions of frames exceed 4 GiB, the maximum of one sequence."};
         element_header(&out.elements, TAG_PerFrameFunctionalGroupsSequence, "SQ", static_cast<uint32_t>(length));
         out.drain();

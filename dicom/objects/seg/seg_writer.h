@@ -78,7 +78,7 @@ struct seg_writer {
 uint64_t seg_pixel_data_length(const struct seg_writer *w);
 
 /* Put the parts of the object that no other kind has, in tag order. Each returns 0, -ENOMEM, or
- * -EFBIG if a sequence exceeds its length field. The sink keeps write errors, the buffers keep
+ * -EOVERFLOW if a sequence exceeds its length field. The sink keeps write errors, the buffers keep
  * encoding errors. */
 int seg_put_segments(struct seg_writer *w);
 int seg_put_functional_groups(struct seg_writer *w);

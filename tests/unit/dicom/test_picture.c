@@ -261,7 +261,7 @@ START_TEST(failures)
     ck_assert_int_eq(picture_verify(&request, object.path, &error), -EBADMSG); /* half a file */
     request.draw = draw;
     request.columns = request.rows = 11500; /* 11 frames of 397 MB */
-    ck_assert_int_eq(written_try(&object, &error), -EFBIG);
+    ck_assert_int_eq(written_try(&object, &error), -EOVERFLOW);
     ck_assert_int_eq(error.code, CODE_PICTURE_TOO_LARGE);
     request.columns = 65536;
     ck_assert_int_eq(written_try(&object, &error), -EINVAL);

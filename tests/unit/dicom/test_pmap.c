@@ -333,7 +333,7 @@ START_TEST(four_gib_are_too_much)
     sample.stack.stack.columns = 65535;
     sample.stack.stack.rows = 32769;
     sample.stack.stack.plane_count = 1;
-    ck_assert_int_eq(written_try(&object, &error), -EFBIG);
+    ck_assert_int_eq(written_try(&object, &error), -EOVERFLOW);
     ck_assert_int_eq(error.code, CODE_PMAP_TOO_LARGE);
 }
 

@@ -446,7 +446,7 @@ START_TEST(four_gib_are_too_much)
     sample.segments[0].words_per_row = words_per_row;
     for (size_t z = 0; z < 9; z++)
         mask[z * words] = 1;
-    ck_assert_int_eq(written_try(&object, &error), -EFBIG);
+    ck_assert_int_eq(written_try(&object, &error), -EOVERFLOW);
     ck_assert_int_eq(error.code, CODE_SEG_TOO_LARGE);
     munmap(mask, bytes);
 }
@@ -468,7 +468,7 @@ START_TEST(four_gib_of_maps_are_refused)
     sample.segments[0].map = map;
     map[0] = UINT16_MAX;
     map[voxels] = UINT16_MAX;
-    ck_assert_int_eq(written_try(&object, &error), -EFBIG);
+    ck_assert_int_eq(written_try(&object, &error), -EOVERFLOW);
     ck_assert_int_eq(error.code, CODE_SEG_TOO_LARGE);
     munmap(map, bytes);
 }
