@@ -437,7 +437,7 @@ static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, text, series_description), "\"\"", LIMITS(0, 64), .form = &form_dicom,
      .help = "Series Description (0008,103E) of the results; empty: derived from the name"},
     {ROW(conf_pipeline, integer, series_number), "9000", LIMITS(0, 2147483647),
-     .help = "Series Number (0020,0011) of the results"},
+     .help = "Series Number (0020,0011) of the SEG. Other results have it plus 1 to 7, and pictures plus 50"},
     {"picture_frames", &option_switch, AT(struct conf_pipeline, picture_single), "\"multi\"",
      .choices = picture_choices, .later = true,
      .help = "objects of \"picture\": \"multi\", one with all slices; \"single\", one per slice"},

@@ -183,6 +183,7 @@ def test_objects_and_maps_are_the_reference(run, tmp_path, options):
 
     job = json.loads((output / "job.json").read_text())
     assert [r["kind"] for r in job["results"]] == ["seg", "seg-fractional"]
+    assert pydicom.dcmread(output / "seg-fractional.dcm").SeriesNumber == 9007
     given, level_set, estimated = job["segments"]
     assert [s["voxels"] for s in job["segments"]] == [int(m.sum()) for m in masks]
     assert level_set["method"] == "level-set" and "object_mean" not in level_set

@@ -76,6 +76,7 @@ def test_both_objects_have_the_same_voxels_in_each_compression(run, tmp_path):
         results = json.loads((output / "job.json").read_text())["results"]
         assert [result["kind"] for result in results] == ["seg", "labelmap"]
         written = [pydicom.dcmread(output / name) for name in ("seg.dcm", "labelmap.dcm")]
+        assert [ds.SeriesNumber for ds in written] == [9000, 9006]
         assert tuple(ds.file_meta.TransferSyntaxUID for ds in written) == syntaxes
         uids.add(tuple(ds.SOPInstanceUID for ds in written))
     assert len(uids) == 1, "the compression changes UIDs"

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SERIES = 50 }; /* series number of pictures, counted from that of the SEG, beyond maps */
-
 static bool
 pictures_are_wanted(const struct results *results)
 {
@@ -102,7 +100,7 @@ picture_make(const struct results *results, struct result_file *file)
         .burned_in = results->burned_in,
         .recognizable = results->recognizable,
         .series_description = "",
-        .series_number = results_series_number(&seg, SERIES),
+        .series_number = results_series_number(&seg, RESULTS_SERIES_PICTURE),
     };
     picture_frames_fill(results->pictures, &request);
     return file->path ? picture_verify(&request, file->path, error)

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RTSTRUCT_ORDINAL = 5 }; /* of its series, after the SEG, the report and three maps */
-
 size_t
 result_rtstruct_wanted(const struct results *results)
 {
@@ -125,7 +123,7 @@ result_rtstruct_make(const struct results *results, struct result_file *file)
         .types = types,
         .xor_holes = pipeline->rtstruct_holes == CONF_HOLES_XOR,
         .series_description = "",
-        .series_number = results_series_number(&seg, RTSTRUCT_ORDINAL),
+        .series_number = results_series_number(&seg, RESULTS_SERIES_RTSTRUCT),
     };
     const int rc = file->path ? rtstruct_read_back(results, &request, file->path)
                               : rtstruct_write(&request, file->fd, &file->summary, error);

@@ -114,6 +114,7 @@ fractional_make(const struct results *results, struct result_file *file)
     request.segments = results_are_upright(results) ? results->fractional_grid_segments : results->fractional_segments;
     request.segment_count = results->fractional_count;
     request.type = SEG_FRACTIONAL;
+    request.series_number = results_series_number(&request, RESULTS_SERIES_FRACTIONAL);
     return seg_file(results, &request, file);
 }
 
@@ -128,6 +129,7 @@ labelmap_make(const struct results *results, struct result_file *file)
 {
     struct seg_request request = seg_request_of_object(results, file->name);
     request.type = SEG_LABELMAP;
+    request.series_number = results_series_number(&request, RESULTS_SERIES_LABELMAP);
     request.overlap_last = results->request->pipeline->overlap == CONF_OVERLAP_LAST;
     return seg_file(results, &request, file);
 }
@@ -135,9 +137,9 @@ labelmap_make(const struct results *results, struct result_file *file)
 /* ---------------------------------------------------------------------------------- report -- */
 
 int32_t
-results_series_number(const struct seg_request *seg, int32_t ordinal)
+results_series_number(const struct seg_request *seg, int32_t offset)
 {
-    return seg->series_number <= INT32_MAX - ordinal ? seg->series_number + ordinal : INT32_MAX;
+    return seg->series_number <= INT32_MAX - offset ? seg->series_number + offset : INT32_MAX;
 }
 
 static size_t
@@ -211,7 +213,7 @@ sr_make(const struct results *results, struct result_file *file)
         .group_count = groups,
         .algorithm_parameters = parameters,
         .series_description = "",
-        .series_number = results_series_number(&seg, 1),
+        .series_number = results_series_number(&seg, RESULTS_SERIES_SR),
         .comprehensive_3d = root,
     };
     if (rc == 0 && root && !(list = root_list(results, &report)))
@@ -254,7 +256,7 @@ map_make(const struct results *results, struct result_file *file)
         .explanation = explanation,
         .codes = map->codes,
         .series_description = "",
-        .series_number = results_series_number(&seg, 2 + title->place),
+        .series_number = results_series_number(&seg, RESULTS_SERIES_MAPS + title->place),
     };
     return file->path ? pmap_verify(&request, file->path, error)
                       : pmap_write(&request, file->fd, &file->summary, error);

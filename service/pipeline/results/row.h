@@ -123,8 +123,17 @@ results_are_upright(const struct results *results)
 /* Describes the segmentation of this file name: the source and the segments of the results. */
 struct seg_request results_seg_request(const struct results *results, const char *file);
 
-/* Numbers the series of the results consecutively, from that of the SEG. */
-int32_t results_series_number(const struct seg_request *seg, int32_t ordinal);
+/* Series of the results, as offsets to the Series Number of the SEG. */
+enum results_series {
+    RESULTS_SERIES_SR = 1,
+    RESULTS_SERIES_MAPS = 2, /* and the next two */
+    RESULTS_SERIES_RTSTRUCT = 5,
+    RESULTS_SERIES_LABELMAP = 6,
+    RESULTS_SERIES_FRACTIONAL = 7,
+    RESULTS_SERIES_PICTURE = 50,
+};
+
+int32_t results_series_number(const struct seg_request *seg, int32_t offset);
 
 /* result_rtstruct.c */
 size_t result_rtstruct_wanted(const struct results *results);
