@@ -396,10 +396,9 @@ static const struct option_row pipeline_rows[] = {
              "use the "
              "\"last\" of these segments, in the order of segments"},
     {ROW(conf_pipeline, choice, compression), "\"none\"", .choices = compression_choices, .later = true,
-     .help = "encoding of segmentations, parametric maps and pictures: \"none\"; \"rle\", RLE Lossless for pixels of 8 "
-             "or 16 "
-             "bits in segmentations, and \"deflated\" for the others, because RLE cannot hold pixels of one bit; "
-             "\"deflated\", Deflated Explicit VR Little Endian; UIDs stay the same"},
+     .help = "encoding of segmentations, parametric maps and pictures: \"none\"; \"rle\", RLE Lossless for pictures, "
+             "label maps and fractional segmentations, and \"deflated\" for the others, because RLE cannot hold pixels "
+             "of one bit; \"deflated\", Deflated Explicit VR Little Endian; UIDs stay the same"},
     {ROW(conf_pipeline, integer, min_slices), "3", LIMITS(1, 65535),
      .help = "min number of slices; smaller stacks are rejected with TOO_FEW_SLICES"},
     {ROW(conf_pipeline, number, spacing_tolerance), "0.03", LIMITS(0, 0.5),

@@ -1,6 +1,7 @@
 #include "dicom/write/pixel_file.hh"
 
 #include "dicom/read/header.hh"
+#include "dicom/read/pixels/rle.h"
 #include "dicom/write/read_back.hh"
 #include "dicom/write/written_file.hh"
 
@@ -217,21 +218,82 @@ class RleReader : public PixelReader
     std::vector<uint8_t> buffer_;
 };
 
+/* Reads the fragments of frames in colour, from first to last. */
+class RleColourReader : public PixelReader
+{
+  public:
+    explicit RleColourReader(const PixelLayout &layout) : layout_(layout), file_(layout.path)
+    {
+        file_.find(SCAN_TAG_PIXELS, "PixelData");
+        if (next_item() != 0)
+            differ("the Basic Offset Table is not empty");
+        voxels_ = static_cast<size_t>(layout.rows) * static_cast<size_t>(layout.columns);
+        samples_.resize(voxels_);
+        buffer_.resize(channels * voxels_ + ahead_max);
+    }
+
+    const uint8_t *read(size_t frame, unsigned &first_bit) override
+    {
+        encoded_.resize(next_item());
+        file_.read(encoded_.data(), encoded_.size());
+        for (size_t k = 0; k < channels; k++) {
+            std::fill(samples_.begin(), samples_.end(), uint16_t{0});
+            if (const char *why =
+                    rle_decode_segment(encoded_.data(), encoded_.size(), channels, k, 0, voxels_, samples_.data()))
+                differ("frame %zu cannot be decoded: %s", frame + 1, why);
+            for (size_t i = 0; i < voxels_; i++)
+                buffer_[channels * i + k] = static_cast<uint8_t>(samples_[i]);
+        }
+        if (frame + 1 == layout_.frames && (next_item(0xe0dd) != 0 || !file_.at_end()))
+            differ("PixelData is not at the end of the file");
+        first_bit = 0;
+        return buffer_.data();
+    }
+
+  private:
+    static constexpr size_t channels = 3;
+
+    /* Reads the header of an item, or of a delimitation. Returns its length. */
+    uint32_t next_item(uint16_t element = 0xe000)
+    {
+        uint8_t header[8];
+        file_.read(header, sizeof header);
+        const uint32_t length = value_u32(header + 4, false);
+        if (value_u16(header, false) != 0xfffe || value_u16(header + 2, false) != element || length > INT32_MAX)
+            differ("the fragments of PixelData are damaged");
+        return length;
+    }
+
+    const PixelLayout layout_;
+    WrittenFile file_;
+    size_t voxels_ = 0;
+    std::vector<uint8_t> encoded_, buffer_;
+    std::vector<uint16_t> samples_; /* of one channel */
+};
+
+bool
+is_rle(const PixelLayout &layout)
+{
+    return strcmp(layout.transfer_syntax_uid, DICOM_RLE_LOSSLESS) == 0;
+}
+
 } // namespace
 
 bool
 PixelReader::in_order(const PixelLayout &layout)
 {
-    return strcmp(layout.transfer_syntax_uid, DICOM_DEFLATED_LITTLE) == 0;
+    return strcmp(layout.transfer_syntax_uid, DICOM_DEFLATED_LITTLE) == 0 || (is_rle(layout) && layout.bits == 24);
 }
 
 std::unique_ptr<PixelReader>
 PixelReader::open(const PixelLayout &layout, DcmItem *dataset)
 {
+    if (is_rle(layout) && layout.bits == 24)
+        return std::make_unique<RleColourReader>(layout);
+    if (is_rle(layout))
+        return std::make_unique<RleReader>(layout);
     if (in_order(layout))
         return std::make_unique<DeflatedReader>(layout);
-    if (strcmp(layout.transfer_syntax_uid, DICOM_RLE_LOSSLESS) == 0)
-        return std::make_unique<RleReader>(layout);
     return std::make_unique<NativeReader>(layout, dataset);
 }
 

@@ -86,10 +86,11 @@ rle_encode(const struct rle_frame *frame, uint8_t *encoded)
     uint32_t header[HEADER_SIZE / sizeof(uint32_t)] = {htole32((uint32_t)frame->bytes_per_pixel)};
     uint8_t *to = encoded + HEADER_SIZE;
     for (size_t k = 0; k < frame->bytes_per_pixel; k++) {
+        /* The most significant byte of a sample, or the first sample, comes first. */
+        const size_t byte = frame->bytes_per_pixel == 2 ? 1 - k : k;
         header[1 + k] = htole32((uint32_t)(to - encoded));
         for (size_t y = 0; y < frame->rows; y++) {
-            /* The most significant byte comes first. */
-            const uint8_t *row = pick_bytes(frame, y, frame->bytes_per_pixel - 1 - k, picked);
+            const uint8_t *row = pick_bytes(frame, y, byte, picked);
             to = encode_row(row, row + frame->columns, to);
         }
         if ((to - encoded) % 2)

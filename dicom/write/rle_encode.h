@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One frame of one sample per pixel, with pixels of 1 or 2 bytes, little endian. */
+/* One frame of one sample per pixel, of 1 or 2 bytes, little endian; or of 3 samples of 1 byte (R, G and B). */
 struct rle_frame {
     const uint8_t *bytes;
     size_t bytes_per_pixel;

@@ -6,7 +6,6 @@
 #include "dicom/value/tags.h"
 #include "dicom/value/transfer_syntax.h"
 #include "dicom/write/derived.h"
-#include "dicom/write/rle_encode.h"
 
 #include <errno.h>
 #include <math.h>
@@ -389,15 +388,13 @@ stack_put_pixel_header(struct stack_writer *w, const char vr[2], uint64_t length
 }
 
 int
-stack_put_rle_frame(struct stack_writer *w, const uint8_t *bytes, size_t size)
+stack_put_rle_frame(struct stack_writer *w, const struct rle_frame *frame)
 {
-    const struct geometry_stack *stack = w->set.source->stack;
-    const struct rle_frame frame = {bytes, size, (size_t)stack->columns, (size_t)stack->rows};
     if (!w->encoded)
-        w->encoded = malloc(rle_encoded_max(&frame));
+        w->encoded = malloc(rle_encoded_max(frame));
     if (!w->encoded)
         return -ENOMEM;
-    const size_t length = rle_encode(&frame, w->encoded);
+    const size_t length = rle_encode(frame, w->encoded);
     element_item_header(&w->item, (uint32_t)length);
     stack_drain(w, &w->item);
     byte_sink_append(&w->sink, w->encoded, length);

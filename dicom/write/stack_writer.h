@@ -12,6 +12,7 @@
 #include "dicom/write/byte_sink.h"
 #include "dicom/write/dataset_writer.h"
 #include "dicom/write/derived.h"
+#include "dicom/write/rle_encode.h"
 
 /* Longest value that a 32-bit length can express: even, and not the mark of an undefined length. */
 #define STACK_MAX_VALUE_LENGTH ((uint64_t)UINT32_MAX - 1)
@@ -96,8 +97,8 @@ bool stack_is_rle(const struct stack_writer *w);
 /* Puts tag, VR and length of Pixel Data. Its `length` bytes must follow through the sink. In RLE only the tag, and an
  * empty Basic Offset Table. */
 void stack_put_pixel_header(struct stack_writer *w, const char vr[2], uint64_t length);
-/* Puts a frame as one fragment. `bytes` has its pixels of `size` (1 or 2) bytes. Returns 0 or -ENOMEM. */
-int stack_put_rle_frame(struct stack_writer *w, const uint8_t *bytes, size_t size);
+/* Puts a frame as one fragment. All frames must have one size. Returns 0 or -ENOMEM. */
+int stack_put_rle_frame(struct stack_writer *w, const struct rle_frame *frame);
 /* Must follow the pixels: pads them to an even length, or ends the fragments. `begun` is the sink's total before them. */
 void stack_end_pixels(struct stack_writer *w, int64_t begun);
 

@@ -190,17 +190,22 @@ put_pixels(struct picture_writer *w)
     const struct picture_request *request = w->request;
     const int32_t first = request->only < 0 ? 0 : request->only, end = first + picture_frames(request);
     const uint64_t bytes = frame_bytes(request), length = bytes * (uint64_t)(end - first);
+    struct rle_frame frame = {NULL, CHANNELS, (size_t)request->columns, (size_t)request->rows};
     uint8_t *rgb = malloc((size_t)bytes * (size_t)(end - first < PICTURE_BATCH ? end - first : PICTURE_BATCH));
     int rc = rgb ? 0 : -ENOMEM;
     stack_put_pixel_header(&w->out, "OB", length + length % 2);
+    const int64_t begun = w->out.sink.total;
     for (int32_t i = first; i < end && rc == 0 && !w->out.sink.error; i += PICTURE_BATCH) {
         const int32_t count = end - i < PICTURE_BATCH ? end - i : PICTURE_BATCH;
         rc = request->draw(request->context, i, count, rgb);
-        if (rc == 0)
+        if (rc == 0 && !stack_is_rle(&w->out))
             byte_sink_append(&w->out.sink, rgb, (size_t)bytes * (size_t)count);
+        for (int32_t k = 0; k < count && rc == 0 && stack_is_rle(&w->out); k++) {
+            frame.bytes = rgb + bytes * (size_t)k;
+            rc = stack_put_rle_frame(&w->out, &frame);
+        }
     }
-    if (length % 2)
-        byte_sink_append(&w->out.sink, "", 1);
+    stack_end_pixels(&w->out, begun);
     free(rgb);
     return rc;
 }
@@ -254,6 +259,7 @@ picture_write(const struct picture_request *request, int fd, struct derived_summ
                        .derivation = &segmentation,
                        .too_large = CODE_PICTURE_TOO_LARGE,
                        .invalid = CODE_PICTURE_REQUEST_INVALID,
+                       .has_bytes = true,
                        .flat = true},
     };
     snprintf(w.number, sizeof(w.number), "%d", request->only < 0 ? 1 : request->only + 1);

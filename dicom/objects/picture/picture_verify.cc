@@ -24,7 +24,7 @@ class PictureVerifier : StackObject
 {
   public:
     PictureVerifier(const struct picture_request &request, const char *path)
-        : StackObject(*request.source, false, path), request_(request), many_(request.only < 0)
+        : StackObject(*request.source, true, path), request_(request), many_(request.only < 0)
     {
     }
 

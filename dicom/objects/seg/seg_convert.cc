@@ -142,14 +142,15 @@ number_of(DcmItem &dataset, const Attribute &attribute)
 PixelLayout
 layout_of(DcmItem &dataset, const char *path, const std::string &syntax)
 {
-    const PixelLayout layout = {path,
-                                syntax.c_str(),
-                                number_of(dataset, ATTRIBUTE(Rows)),
-                                number_of(dataset, ATTRIBUTE(Columns)),
-                                number_of(dataset, ATTRIBUTE(BitsAllocated)),
-                                static_cast<size_t>(number_of(dataset, ATTRIBUTE(NumberOfFrames)))};
+    const PixelLayout layout = {
+        path,
+        syntax.c_str(),
+        number_of(dataset, ATTRIBUTE(Rows)),
+        number_of(dataset, ATTRIBUTE(Columns)),
+        number_of(dataset, ATTRIBUTE(BitsAllocated)) * number_of(dataset, ATTRIBUTE(SamplesPerPixel)),
+        dataset.tagExists(DCM_NumberOfFrames) ? static_cast<size_t>(number_of(dataset, ATTRIBUTE(NumberOfFrames))) : 1};
     if (layout.rows < 1 || layout.columns < 1 || layout.frames < 1 || layout.frames > INT32_MAX ||
-        (layout.bits != 1 && layout.bits != 8 && layout.bits != 16))
+        (layout.bits != 1 && layout.bits != 8 && layout.bits != 16 && layout.bits != 24))
         differ("its frames have an impossible size");
     return layout;
 }
@@ -231,7 +232,7 @@ class BinaryConverter
         read_descriptions();
         check_syntax(syntax_);
         layout_ = layout_of(dataset_, path_, syntax_);
-        if (layout_.bits == 1 || layout_.frames != descriptions_.size())
+        if ((layout_.bits != 8 && layout_.bits != 16) || layout_.frames != descriptions_.size())
             differ("NumberOfFrames or BitsAllocated is wrong");
         change_segments();
         find_labels();

@@ -59,8 +59,11 @@ put_bytes(struct seg_writer *w, int32_t segment, int32_t plane)
             label_segment(w->frame, &mask, (uint16_t)(s + 1), size);
         }
     }
-    if (stack_is_rle(&w->out))
-        return stack_put_rle_frame(&w->out, w->frame, size);
+    if (stack_is_rle(&w->out)) {
+        const struct geometry_stack *stack = request->source.stack;
+        const struct rle_frame frame = {w->frame, size, (size_t)stack->columns, (size_t)stack->rows};
+        return stack_put_rle_frame(&w->out, &frame);
+    }
     byte_sink_append(&w->out.sink, w->frame, voxels * size);
     return 0;
 }

@@ -6,11 +6,9 @@
 
 #define HEADER_SIZE 64 /* the number of segments and 15 offsets, 32 bits each */
 
-/* Decodes one segment: one byte of each of `count` pixels, OR-ed into the samples at `shift`.
- * Returns false if the segment ends early or a run exceeds the frame. Bytes after the last pixel
- * are padding. */
+/* Returns false if the segment ends early or a run exceeds the frame. Bytes after the last pixel are padding. */
 static bool
-decode_segment(const uint8_t *at, const uint8_t *end, unsigned shift, size_t count, uint16_t *samples)
+decode_runs(const uint8_t *at, const uint8_t *end, unsigned shift, size_t count, uint16_t *samples)
 {
     size_t done = 0;
     while (done < count) {
@@ -37,20 +35,27 @@ decode_segment(const uint8_t *at, const uint8_t *end, unsigned shift, size_t cou
 }
 
 const char *
+rle_decode_segment(const uint8_t *bytes, size_t size, size_t segments, size_t segment, unsigned shift, size_t count,
+                   uint16_t *samples)
+{
+    if (size < HEADER_SIZE || value_u32(bytes, false) != segments)
+        return "its RLE header does not match the image";
+    const uint8_t *offset = bytes + 4 + 4 * segment;
+    const size_t start = value_u32(offset, false);
+    const size_t end = segment + 1 < segments ? value_u32(offset + 4, false) : size;
+    if (start < HEADER_SIZE || start > end || end > size)
+        return "its RLE segments lie outside the frame";
+    return decode_runs(bytes + start, bytes + end, shift, count, samples) ? NULL : "its RLE runs do not fill the frame";
+}
+
+const char *
 rle_decode(const uint8_t *bytes, size_t size, size_t bytes_per_pixel, size_t count, uint16_t *samples)
 {
-    if (size < HEADER_SIZE || value_u32(bytes, false) != bytes_per_pixel)
-        return "its RLE header does not match the image";
+    const char *why = NULL;
     memset(samples, 0, count * sizeof(*samples));
-    for (size_t k = 0; k < bytes_per_pixel; k++) {
-        const size_t start = value_u32(bytes + 4 + 4 * k, false);
-        const size_t end = k + 1 < bytes_per_pixel ? value_u32(bytes + 8 + 4 * k, false) : size;
-        if (start < HEADER_SIZE || start > end || end > size)
-            return "its RLE segments lie outside the frame";
-        /* The most significant byte comes first. */
-        const unsigned shift = 8 * (unsigned)(bytes_per_pixel - 1 - k);
-        if (!decode_segment(bytes + start, bytes + end, shift, count, samples))
-            return "its RLE runs do not fill the frame";
-    }
-    return NULL;
+    /* The most significant byte comes first. */
+    for (size_t k = 0; k < bytes_per_pixel && !why; k++)
+        why = rle_decode_segment(bytes, size, bytes_per_pixel, k, 8 * (unsigned)(bytes_per_pixel - 1 - k), count,
+                                 samples);
+    return why;
 }

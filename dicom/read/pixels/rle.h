@@ -14,6 +14,13 @@
 extern "C" {
 #endif
 
+/*
+ * Decodes one of the segments of a frame: one byte of each of `count` pixels, OR-ed into the samples at `shift`. Returns
+ * NULL, or why the frame cannot be decoded; then the samples are undefined.
+ */
+const char *rle_decode_segment(const uint8_t *bytes, size_t size, size_t segments, size_t segment, unsigned shift,
+                               size_t count, uint16_t *samples);
+
 /* Decodes one frame of `count` pixels of one sample in `bytes_per_pixel` (1 or 2) bytes. Returns
  * NULL, or why the frame cannot be decoded; then the samples are undefined. */
 const char *rle_decode(const uint8_t *bytes, size_t size, size_t bytes_per_pixel, size_t count, uint16_t *samples);

@@ -133,6 +133,25 @@ START_TEST(any_changed_pixel)
 
 END_TEST
 
+/* In RLE a changed byte of the runs is another pixel, or leaves the frame undecodable. The offset table is empty. */
+START_TEST(frames_in_rle)
+{
+    static const uint8_t begin[] = {0xE0, 0x7F, 0x10, 0x00, 'O',  'B',  0,    0,    0xFF, 0xFF,
+                                    0xFF, 0xFF, 0xFE, 0xFF, 0x00, 0xE0, 0x00, 0x00, 0x00, 0x00};
+    sample.request.source.compression = DERIVED_RLE;
+    written_take(&object);
+    written_expect_same_again(&object);
+    ck_assert_int_eq(written_count_text(&object, DICOM_RLE_LOSSLESS), 1);
+    uint8_t *frame = written_find(&object, begin, sizeof begin, 1) + sizeof begin + 8; /* after the item's header */
+    ck_assert_mem_eq(frame, "\3\0\0\0\x40\0\0\0", 8);
+    for (int i = 64; i < frame[8] - 1; i++) /* the runs of red, without padding */
+        written_expect_damage(&object, frame + i, 1, "frame 1");
+    written_expect_cuts_refused(&object, 37);
+    written_expect_no_crash(&object, 11);
+}
+
+END_TEST
+
 START_TEST(attributes)
 {
     static const struct {
@@ -278,6 +297,7 @@ main(void)
     tcase_add_checked_fixture(tests, make, drop);
     tcase_add_test(tests, frames_are_in_the_order_of_slices);
     tcase_add_test(tests, any_changed_pixel);
+    tcase_add_test(tests, frames_in_rle);
     tcase_add_test(tests, attributes);
     tcase_add_test(tests, references);
     tcase_add_test(tests, truncated_files);

@@ -333,6 +333,19 @@ START_TEST(packbits_example)
 
 END_TEST
 
+/* Pixels in colour have a segment per channel, in the order of the channels (PS3.5 G.2). */
+START_TEST(colours_are_encoded_apart)
+{
+    static const uint8_t rgb[] = {1, 2, 3, 1, 4, 3, 1, 5, 3};
+    uint8_t encoded[512];
+    const size_t size = encode(rgb, 3, 3, 1, encoded);
+    ck_assert_mem_eq(encoded, "\3\0\0\0\x40\0\0\0\x42\0\0\0\x46\0\0\0\0\0\0\0", 20);
+    ck_assert_uint_eq(size, 64 + 2 + 4 + 2);
+    ck_assert_mem_eq(encoded + 64, "\xFE\1\2\2\4\5\xFE\3", 8);
+}
+
+END_TEST
+
 /* Runs end with their row, and after 128 bytes. */
 START_TEST(rows_are_encoded_apart)
 {
@@ -434,6 +447,7 @@ main(void)
     tcase_add_test(tests, cut_files_are_found);
     tcase_add_test(tests, large_objects_verify);
     tcase_add_test(tests, packbits_example);
+    tcase_add_test(tests, colours_are_encoded_apart);
     tcase_add_test(tests, rows_are_encoded_apart);
     tcase_add_test(tests, random_frames);
     tcase_add_test(tests, deflated_sink);
