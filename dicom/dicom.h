@@ -138,6 +138,8 @@ struct dicom_instance {
     char value_unit[DICOM_UNIT_SIZE];
     bool contrast; /* has Contrast/Bolus Agent, or its sequence */
     bool multi_frame;
+    /* of an image file (service/pipeline/image_file.h): its values are reals, and stored values only come close to them */
+    bool has_reals;
     bool has_padding;
     int32_t padding_lo, padding_hi; /* stored values, inclusive (Pixel Padding Value, Range Limit) */
     enum image_pixel pixel;         /* type of the values from dicom_pixels_read */

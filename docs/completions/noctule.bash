@@ -21,7 +21,7 @@ _noctule() {
     done
     case $command in
     run)
-        options='--pipeline --output --stack --stacks --object --mask --keep-masks --accept-missing --threads --json --quiet --cohort --table'
+        options='--pipeline --output --stack --stacks --object --mask --image --pairs --label --keep-masks --accept-missing --threads --json --quiet --cohort --table'
         kind=files
         ;;
     explain)
@@ -206,6 +206,9 @@ _noctule() {
     run:--stacks) kind=nothing ;;
     run:--object) kind=files ;;
     run:--mask) kind=files ;;
+    run:--image) kind=files ;;
+    run:--pairs) kind=files ;;
+    run:--label) kind=nothing ;;
     run:--threads | run:-t) kind=nothing ;;
     explain:--pipeline | explain:-p) kind=pipelines ;;
     compare:--images) kind=files ;;

@@ -3,6 +3,7 @@
 
 #include "service/cli/input/input.h"
 #include "service/cli/run_cohort.h"
+#include "service/cli/run_images.h"
 #include "service/cli/run_programs.h"
 #include "service/common/file_ops.h"
 #include "service/common/parallel.h"
@@ -34,7 +35,8 @@ struct options {
     bool accept_missing, keep_masks, json, quiet, table, cohort;
     char **inputs;
     int input_count;
-    struct cli_texts objects, masks;
+    struct cli_texts objects;
+    struct run_images_request images; /* with the masks of --mask, also of programs */
 };
 
 struct direct_run {
@@ -47,6 +49,7 @@ struct direct_run {
     struct input_objects found; /* among the images; used without --object */
     char **unit_objects;        /* of the current unit; has room for all */
     struct run_programs programs;
+    struct run_images images;
     char **groups; /* the inputs as absolute paths; NULL: no cohort */
     struct run_cohort cohort;
     size_t faulty;
@@ -89,9 +92,23 @@ run_check(struct cli_call *call)
         return cli_usage_error(name, "--stack and --stacks cannot be combined");
     if (!options->wanted)
         return cli_usage_error(name, "needs --pipeline NAME");
-    for (size_t i = 0; i < options->masks.count; i++)
-        if (!strchr(options->masks.items[i], '='))
-            return cli_usage_error(name, "--mask takes NAME=FILE");
+    const struct cli_texts *masks = &options->images.masks;
+    const bool images = run_images_are_given(&options->images);
+    if (images && call->count > 0)
+        return cli_usage_error(name, "--image and --pairs cannot be combined with files and folders");
+    if (!images && call->count == 0)
+        return cli_usage_error(name, "needs files or folders");
+    if (images && masks->count > 0 && masks->count != options->images.images.count)
+        return cli_usage_error(name, "needs one --mask per --image");
+    if (options->images.label > 0 && !images)
+        return cli_usage_error(name, "--label requires --image or --pairs");
+    if (options->images.label > UINT16_MAX)
+        return cli_usage_error(name, "--label takes a number from 1 to %d", UINT16_MAX);
+    if (options->images.pairs && options->images.images.count > 0)
+        return cli_usage_error(name, "--pairs and --image cannot be combined");
+    for (size_t i = 0; i < masks->count && !images; i++)
+        if (!strchr(masks->items[i], '='))
+            return cli_usage_error(name, "--mask takes NAME=FILE, or with --image a FILE");
     return EXIT_OK;
 }
 
@@ -155,7 +172,9 @@ read_headers(struct direct_run *run)
 {
     const struct headers_watch watch = {run_headers_progress, run->progress, &stop};
     cli_progress_begin(run->progress, "reading");
-    int error = headers_read(run->files.paths, run->files.count, run->options.threads, &watch, &run->headers);
+    int (*const read)(char *const *paths, size_t count, int threads, const struct headers_watch *watch,
+                      struct headers *headers) = run->images.count > 0 ? headers_read_images : headers_read;
+    int error = read(run->files.paths, run->files.count, run->options.threads, &watch, &run->headers);
     if (error) {
         if (error != -ECANCELED)
             cli_print_error("cannot read the files: %s", strerror(-error));
@@ -409,7 +428,12 @@ run_unit(struct direct_run *run, struct unit *unit)
         snprintf(title, sizeof title, "%.24s %zu/%zu", run->options.pipeline->name,
                  (size_t)(unit - run->units.items) + 1, run->units.count);
         cli_progress_begin(run->progress, title);
-        rc = run_unit_programs(run, &spec, &error);
+        rc = run->images.masks ? run_images_take_mask(&run->images, unit, &run->programs.scratch, &error)
+                               : run_unit_programs(run, &spec, &error);
+        if (run->images.masks) {
+            spec.masks = &run->images.mask;
+            spec.mask_count = rc == 0;
+        }
     }
     if (rc || unit->refusal.code != CODE_NONE) {
         report = (struct pipeline_report){.error = error};
@@ -517,8 +541,11 @@ run_confine(struct direct_run *run)
         return EXIT_PARTIAL;
     const struct command_places places = {
         .output = access(output, F_OK) == 0 ? output : NULL, .kept = run->kept, .scratch = programs->scratch.path};
-    char **others = calloc(objects->count + programs->count + 1, sizeof *others);
+    char **others = calloc(objects->count + programs->count + run->images.count + 1, sizeof *others);
     size_t count = 0;
+    for (size_t i = 0; others && i < run->images.count; i++)
+        if (run->images.items[i].mask)
+            others[count++] = run->images.items[i].mask;
     for (size_t i = 0; others && i < objects->count; i++)
         others[count++] = objects->items[i];
     for (size_t i = 0; others && i < programs->count; i++)
@@ -538,7 +565,7 @@ run_begin_jobs(struct direct_run *run)
     size_t jobs = 0;
     for (size_t i = 0; i < run->units.count; i++)
         jobs += run->units.items[i].refusal.code == CODE_NONE;
-    if (jobs > 1 && run->options.masks.count > 0) {
+    if (jobs > 1 && run->images.count == 0 && run->options.images.masks.count > 0) {
         cli_print_error("--mask is of one stack, and there are %zu: select it with --stack", jobs);
         return EXIT_USAGE;
     }
@@ -572,26 +599,48 @@ run_open_cohort(struct direct_run *run)
     return run_cohort_open(&run->cohort);
 }
 
+/* Collects the images of --image and --pairs, and chooses their pipeline. */
+static int
+run_collect_images(struct direct_run *run)
+{
+    struct run_images *images = &run->images;
+    int status = run_images_open(images, &run->options.images, run->options.pipeline, &run->programs.scratch);
+    for (size_t i = 0; status == EXIT_OK && i < images->count; i++)
+        if (input_collect_add(&run->files, images->items[i].image) != 0) {
+            cli_print_error("%s", strerror(ENOMEM));
+            status = EXIT_PARTIAL;
+        }
+    run->options.inputs = run->files.paths;
+    run->options.input_count = (int)run->files.count;
+    run->options.pipeline = images->pipeline;
+    return status;
+}
+
+/* Collects the input files. */
+static int
+run_collect(struct direct_run *run)
+{
+    const struct options *options = &run->options;
+    if (run_images_are_given(&options->images))
+        return run_collect_images(run);
+    int status = EXIT_OK;
+    for (int i = 0; i < options->input_count && status == EXIT_OK; i++)
+        status = cli_collect(&run->files, options->inputs[i]);
+    return status == EXIT_OK ? run_programs_open(&run->programs, run->conf, options->pipeline, &options->images.masks)
+                             : status;
+}
+
 static int
 run_all(struct direct_run *run)
 {
-    dicom_init();
     run->settings = conf_pipeline_to_text(run->options.pipeline);
     run->progress = cli_progress_open(!run->options.quiet && !run->options.json && !run->options.table);
     if (!run->settings || !run->progress) {
         cli_print_error("%s", strerror(ENOMEM));
         return EXIT_PARTIAL;
     }
-    int status = EXIT_OK;
-    for (int i = 0; i < run->options.input_count && status == EXIT_OK; i++)
-        status = cli_collect(&run->files, run->options.inputs[i]);
-    run->programs.maker =
-        (struct mask_maker){.threads = run->options.threads, .stop = &stop, .progress = run->progress};
-    if (status == EXIT_OK)
-        status = run_programs_open(&run->programs, run->conf, run->options.pipeline, &run->options.masks);
     run->validated = cli_find_validated(run->conf, run->options.pipeline);
-    if (status == EXIT_OK && run->options.cohort)
-        status = run_open_cohort(run);
+    int status = run->options.cohort ? run_open_cohort(run) : EXIT_OK;
     if (status == EXIT_OK)
         status = run_confine(run);
     if (status == EXIT_OK)
@@ -621,13 +670,20 @@ run_command(struct cli_call *call)
         sigaction(SIGTERM, &action, NULL);
         sigaction(SIGHUP, &action, NULL);
         signal(SIGXFSZ, SIG_IGN); /* a file size limit must be an error, not a signal */
-        status = run_all(&run);
+        dicom_init();
+        run.progress = cli_progress_open(!run.options.quiet && !run.options.json && !run.options.table);
+        run.programs.maker =
+            (struct mask_maker){.threads = run.options.threads, .stop = &stop, .progress = run.progress};
+        status = run_collect(&run);
     }
+    if (status == EXIT_OK)
+        status = run_all(&run);
     run_cohort_close(&run.cohort);
     for (int i = 0; run.groups && i < run.options.input_count; i++)
         free(run.groups[i]);
     free(run.groups);
     run_programs_close(&run.programs);
+    run_images_close(&run.images);
     job_lane_close(run.lane);
     job_device_close(run.device);
     input_units_free(&run.units);
@@ -647,7 +703,9 @@ run_command(struct cli_call *call)
 const struct cli_command cli_run = {
     .name = "run",
     .help = "process files or folders now",
-    .usage = {"--pipeline NAME --output DIR [OPTION]... INPUT..."},
+    .usage = {"--pipeline NAME --output DIR [OPTION]... INPUT...",
+              "--pipeline NAME --output DIR --image FILE [--mask FILE] [OPTION]...",
+              "--pipeline NAME --output DIR --pairs FILE [OPTION]..."},
     .more = "Exit status: 7 if a job found no voxel, 8 if a result does not meet the expectations "
             "of its pipeline, 128 plus the signal number after a signal.",
     .options =
@@ -661,8 +719,17 @@ const struct cli_command cli_run = {
              .help = "stacks of each series: all, first, last, b0, or a pattern of names", .noun = "WHICH"},
             {"object", 0, &cli_files, CLI_AT(struct options, objects),
              .help = "RTSTRUCT, SEG or SR file; may be repeated; default: those among the inputs"},
-            {"mask", 0, &cli_files, CLI_AT(struct options, masks),
-             .help = "stored mask of a program, which then does not run; may be repeated", .noun = "NAME=FILE"},
+            {"mask", 0, &cli_files, CLI_AT(struct options, images.masks),
+             .help = "stored mask of a program, as NAME=FILE, which then does not run; with --image, the label map of "
+                     "an "
+                     "image, in the same order; may be repeated",
+             .noun = "[NAME=]FILE"},
+            {"image", 0, &cli_files, CLI_AT(struct options, images.images),
+             .help = "measure an image of NIfTI or NRRD instead of DICOM files; may be repeated"},
+            {"pairs", 0, &cli_file, CLI_AT(struct options, images.pairs),
+             .help = "measure the images of a CSV table with the columns Image, Mask and perhaps Label"},
+            {"label", 0, &cli_count, CLI_AT(struct options, images.label),
+             .help = "value of the voxels to measure in the masks of --image and --pairs; default: 1", .noun = "N"},
             {"keep-masks", 0, &cli_flag, CLI_AT(struct options, keep_masks),
              .help = "write the masks of programs beside the results, as NAME.mask"},
             {"accept-missing", 0, &cli_flag, CLI_AT(struct options, accept_missing),
@@ -679,7 +746,6 @@ const struct cli_command cli_run = {
             {0}},
     .size = sizeof(struct options),
     .kind = &cli_file,
-    .min_arguments = 1,
     .max_arguments = INT_MAX,
     .needs = "files or folders",
     .standalone = true,

@@ -5,6 +5,7 @@
 #include "service/cli/cli.h"
 #include "service/cli/cohort_tables.h"
 #include "service/common/clock.h"
+#include "service/pipeline/image_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -57,10 +58,13 @@ cohort_add_instance(struct run_cohort *cohort, const struct unit *unit, int64_t 
 {
     const struct dicom_instance *first = unit->headers->instances[0];
     struct series_about about = first->about;
-    char source[sizeof unit->group + 8];
+    char source[sizeof unit->group + 8], *path;
     enum queue_arrival arrival;
     const int rc = pseudonym_of_series(&cohort->key, cohort->identifiers, &about);
     snprintf(source, sizeof source, "folder:%s", unit->group);
+    /* An image file may be measured with several masks. */
+    if (asprintf(&path, image_file_is(first) ? "%s#%d" : "%s", unit->paths[0], first->series_number) < 0)
+        return -ENOMEM;
     const struct queue_instance instance = {.sop_instance_uid = first->sop_instance_uid,
                                             .sop_class_uid = first->sop_class_uid,
                                             .transfer_syntax_uid = first->transfer_syntax_uid,
@@ -71,10 +75,12 @@ cohort_add_instance(struct run_cohort *cohort, const struct unit *unit, int64_t 
                                             .series_description = first->series_description,
                                             .about = &about,
                                             .frame_of_reference = first->frame_of_reference_uid,
-                                            .path = unit->paths[0],
+                                            .path = path,
                                             .source = source,
                                             .frames = (int32_t)unit->headers->count};
-    return rc ? rc : queue_add_instance(cohort->queue, &instance, clock_unix_ms(), &arrival, series_id);
+    const int added = rc ? rc : queue_add_instance(cohort->queue, &instance, clock_unix_ms(), &arrival, series_id);
+    free(path);
+    return added;
 }
 
 /* Adds the series of `count` units, which are its stacks. */

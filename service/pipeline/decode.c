@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "service/common/parallel.h"
+#include "service/pipeline/image_file.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -139,6 +140,8 @@ int
 decode_stack(const struct decode_request *request, struct error *error)
 {
     const struct geometry_stack *stack = request->stack;
+    if (image_file_is(request->instances[stack->planes[0].instance]))
+        return image_file_decode(request, error);
     struct decoding decoding = {
         .request = request,
         .plane_bytes = (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel),

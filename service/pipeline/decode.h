@@ -15,7 +15,8 @@ struct decode_request {
     struct dicom_instance *const *instances; /* the instances of the stack's planes */
     const struct geometry_stack *stack;
     struct kernels_lane *lane;
-    void *voxels; /* from kernels_volume_begin() */
+    void *voxels;  /* from kernels_volume_begin() */
+    double *reals; /* also filled with the values of an image file with has_reals; else NULL */
     int threads;
     const struct pipeline_watch *watch;
 };

@@ -159,8 +159,7 @@ grid_other_rescale(const struct grid *from)
     return 0;
 }
 
-/* Returns whether interpolated values are not rounded. */
-static bool
+bool
 grid_is_real(const struct texture_options *options, const struct grid *from)
 {
     if (options->resample && options->resample->rounding != TEXTURE_ROUNDING_AUTO)
@@ -300,10 +299,19 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
     return rc;
 }
 
+int
+grid_reserve_reals(struct grid *grid)
+{
+    const struct image_extent extent = {grid->stack->columns, grid->stack->rows, grid->stack->plane_count};
+    grid->reals = malloc((size_t)image_voxels(&extent) * sizeof *grid->reals);
+    grid->keeps_reals = grid->reals != NULL;
+    return grid->reals ? 0 : -ENOMEM;
+}
+
 bool
 grid_is_other(const struct texture_options *options, const struct grid *from)
 {
-    return options->resample || (from->straight && grid_is_real(options, from));
+    return options->resample || (from->keeps_reals && grid_is_real(options, from));
 }
 
 void

@@ -61,10 +61,10 @@ struct grid {
     struct resample_demand demand; /* required from a lane with the source's volume */
     int64_t edge;                  /* samples by which the ends of the source continue there, for a spline */
     bool real;                     /* the values are not rounded */
-    bool keeps_reals;              /* of a straight grid: texture is measured on values that are not rounded */
-    void *voxels;                  /* after resampling: stack->pixel, or doubles if real, x fastest */
-    double *reals;                 /* if kept: the real-world values; any value at padding */
-    const struct grid *from;       /* of a grid of other voxels */
+    bool keeps_reals; /* texture is measured on values that are not rounded: of a straight grid or an image file */
+    void *voxels;     /* after resampling: stack->pixel, or doubles if real, x fastest */
+    double *reals;    /* if kept: the real-world values; any value at padding */
+    const struct grid *from; /* of a grid of other voxels */
     struct geometry_stack own;
 
     /* instances that replace those of the planes: one for all, or one each */
@@ -82,10 +82,16 @@ struct grid {
 int grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
               const struct geometry_stack *stack, struct grid *grid, struct error *error);
 /*
- * Returns whether a group of texture is measured on a grid of its own: on other voxels, or on those of a straight grid with
- * values that are not rounded.
+ * Returns whether a group of texture is measured on a grid of its own: on other voxels, or on the same ones with values that
+ * are not rounded.
  */
 bool grid_is_other(const struct texture_options *options, const struct grid *from);
+
+/* Lets a grid that is not straight have real-world values of its own in `reals`, to be filled. Returns 0 or -ENOMEM. */
+int grid_reserve_reals(struct grid *grid);
+
+/* Returns whether a group of texture uses values that are not rounded, if there are such. */
+bool grid_is_real(const struct texture_options *options, const struct grid *from);
 
 /*
  * Makes a grid of other voxels on a grid, which is borrowed. Returns errors as grid_make(), and

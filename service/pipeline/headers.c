@@ -3,6 +3,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/parallel.h"
+#include "service/pipeline/image_file.h"
 
 #include "base/error.h"
 
@@ -12,6 +13,7 @@
 #include <string.h>
 
 struct reading {
+    bool images; /* of NIfTI or NRRD */
     char *const *paths;
     struct headers *headers;
     const struct headers_watch *watch;
@@ -24,14 +26,17 @@ read_share(struct parallel *loop, void *context)
     struct headers *headers = reading->headers;
     int64_t i;
     while (parallel_take(loop, &i)) {
-        headers->rc[i] = dicom_peek(reading->paths[i], &headers->instances[i], &headers->errors[i]);
+        headers->rc[i] = reading->images ? image_file_peek(reading->paths[i], (int32_t)i + 1, &headers->instances[i],
+                                                           &headers->errors[i])
+                                         : dicom_peek(reading->paths[i], &headers->instances[i], &headers->errors[i]);
         if (reading->watch->progress)
             reading->watch->progress(reading->watch->context, (double)(i + 1) / (double)loop->count);
     }
 }
 
-int
-headers_read(char *const *paths, size_t count, int threads, const struct headers_watch *watch, struct headers *headers)
+static int
+read_all(bool images, char *const *paths, size_t count, int threads, const struct headers_watch *watch,
+         struct headers *headers)
 {
     static const struct headers_watch nobody = {0};
     double begun = clock_seconds();
@@ -44,7 +49,7 @@ headers_read(char *const *paths, size_t count, int threads, const struct headers
         headers_free(headers);
         return -ENOMEM;
     }
-    struct reading reading = {paths, headers, watch ? watch : &nobody};
+    struct reading reading = {images, paths, headers, watch ? watch : &nobody};
     struct parallel loop = {
         .count = (int64_t)count, .stop = reading.watch->stop, .body = read_share, .context = &reading};
     parallel_run(&loop, threads);
@@ -54,6 +59,19 @@ headers_read(char *const *paths, size_t count, int threads, const struct headers
     }
     headers->seconds = clock_seconds() - begun;
     return 0;
+}
+
+int
+headers_read(char *const *paths, size_t count, int threads, const struct headers_watch *watch, struct headers *headers)
+{
+    return read_all(false, paths, count, threads, watch, headers);
+}
+
+int
+headers_read_images(char *const *paths, size_t count, int threads, const struct headers_watch *watch,
+                    struct headers *headers)
+{
+    return read_all(true, paths, count, threads, watch, headers);
 }
 
 struct headers_digests {
@@ -76,9 +94,11 @@ digest_share(struct parallel *loop, void *context)
     struct headers_digests *digests = context;
     int64_t i;
     while (parallel_take(loop, &i)) {
-        const char *path = digests->headers->instances[i]->path;
+        const struct dicom_instance *instance = digests->headers->instances[i];
         struct error error;
-        int rc = digests->used[i] ? dicom_digest(path, digests->digest[i], &error) : 0;
+        int rc = !digests->used[i]         ? 0
+                 : image_file_is(instance) ? image_file_digest(instance->path, digests->digest[i], &error)
+                                           : dicom_digest(instance->path, digests->digest[i], &error);
         if (rc == 0)
             continue;
         parallel_fail(loop);

@@ -30,6 +30,9 @@ struct headers_watch {
  */
 int headers_read(char *const *paths, size_t count, int threads, const struct headers_watch *watch,
                  struct headers *headers);
+/* Reads images of NIfTI or NRRD, each as a series of its own (image_file.h); series i has the Series Number i + 1. Likewise. */
+int headers_read_images(char *const *paths, size_t count, int threads, const struct headers_watch *watch,
+                        struct headers *headers);
 /*
  * Computes the digests of the instances whose frames the stack has. Its threads run during decoding
  * and segmenting. `headers` and `stack` must stay valid until headers_digest_end(). Returns NULL if

@@ -16,6 +16,7 @@
 #include "service/common/routing/routing_options.h"
 #include "service/pipeline/decode.h"
 #include "service/pipeline/grid.h"
+#include "service/pipeline/image_file.h"
 #include "service/pipeline/measure/measure.h"
 #include "service/pipeline/measure/measure_groups.h"
 #include "service/pipeline/measure/measure_quantities.h"
@@ -159,6 +160,8 @@ choose_source(struct job *job)
     if (rc)
         return rc;
     job->headers = job->source.headers;
+    if (image_file_is(job->headers->instances[0])) /* no DICOM object can refer to it */
+        job->settings->results &= CONF_RESULT_NIFTI;
     report->suv = job->source.suv.is;
     note_stack(job);
     const struct geometry_stack *stack = job->source.grid.stack;
@@ -284,6 +287,7 @@ decode_source(struct job *job)
                                            .stack = job->source.stack,
                                            .lane = job->lane,
                                            .voxels = job->voxels,
+                                           .reals = job->source.grid.reals,
                                            .threads = job->compute->threads,
                                            .watch = job->watch};
     int rc = pipeline_enter(job->watch, "pixels");

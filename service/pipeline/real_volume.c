@@ -48,6 +48,17 @@ real_fill_int16(void *context, int64_t z, void *to)
         values[i] = (int16_t)(slope * (uint32_t)image_value(voxels, pixel, first + i) + intercept);
 }
 
+/* Copies a slice of values that are not rounded. */
+static void
+real_fill_reals(void *context, int64_t z, void *to)
+{
+    const struct real_volume *volume = context;
+    const int64_t count = volume->box.size[0] * volume->box.size[1];
+    float *values = to;
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (float)volume->grid->reals[z * count + i];
+}
+
 static void
 real_fill_float(void *context, int64_t z, void *to)
 {
@@ -66,6 +77,10 @@ real_volume_of(const struct grid *grid, const void *voxels)
 {
     struct real_volume volume = {
         .grid = grid, .voxels = voxels, .box = volume_source_box(grid), .type = VOLUME_INT16, .fill = real_fill_int16};
+    if (grid->keeps_reals && !grid->straight) {
+        volume.type = VOLUME_FLOAT32;
+        volume.fill = real_fill_reals;
+    }
     for (int64_t z = 0; z < volume.box.size[2] && volume.type == VOLUME_INT16; z++) {
         if (!real_is_whole(&volume, z)) {
             volume.type = VOLUME_FLOAT32;

@@ -2,6 +2,7 @@
 #include "service/pipeline/volume_source.h"
 
 #include "base/error.h"
+#include "service/pipeline/image_file.h"
 #include "service/pipeline/pipeline.h"
 
 #include <errno.h>
@@ -50,7 +51,11 @@ volume_source_choose(const struct conf_pipeline *pipeline, const struct headers 
     if (rc == 0)
         rc = suv_series_make(pipeline, headers, source->stack, &source->suv, error);
     source->headers = source->suv.is.given ? &source->suv.headers : headers;
-    return rc ? rc : grid_make(pipeline, source->headers->instances, source->stack, &source->grid, error);
+    if (rc == 0)
+        rc = grid_make(pipeline, source->headers->instances, source->stack, &source->grid, error);
+    if (rc == 0 && source->headers->instances[source->stack->planes[0].instance]->has_reals)
+        rc = image_file_keep_reals(pipeline, &source->grid, error);
+    return rc;
 }
 
 void

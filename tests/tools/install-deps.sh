@@ -61,6 +61,16 @@ if [[ $part == test || $part == venv ]]; then
         cat "${pins[@]}" $older >"$stamp"
     fi
     build/venv/bin/python tests/tools/check_venv.py "${pins[@]}"
+    # The images, masks and published values of pyradiomics are in its source alone.
+    if [[ ! -d build/venv/share/pyradiomics ]]; then
+        sources=$(mktemp -d)
+        build/venv/bin/pip download -qq --disable-pip-version-check --no-deps --no-build-isolation --no-cache-dir --no-binary :all: \
+            --require-hashes -d "$sources" -r tests/requirements-source.txt
+        mkdir "$sources/data"
+        tar -xzf "$sources"/pyradiomics-*.tar.gz -C "$sources/data" --strip-components=2 --wildcards 'pyradiomics-*/data'
+        mv "$sources/data" build/venv/share/pyradiomics
+        rm -r "$sources"
+    fi
 fi
 
 if [[ $part == models ]] && ! cmp -s tests/requirements-models.txt build/models/pins; then

@@ -86,7 +86,7 @@ nifti_load(struct volume_stream *stream, struct nifti_head *head, struct error *
     const bool single = memcmp(magic, head->version == 2 ? "n+2" : "n+1", 4) == 0;
     if ((length != NIFTI1_SIZE && length != NIFTI2_SIZE) || (double)got < length || (!head->pair && !single))
         return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_UNREADABLE,
-                         "the output has no header of NIfTI-1 or NIfTI-2");
+                         "the file has no header of NIfTI-1 or NIfTI-2");
     return 0;
 }
 

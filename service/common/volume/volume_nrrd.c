@@ -115,7 +115,7 @@ nrrd_load(struct volume_stream *stream, struct nrrd_head *head, struct error *er
     if (got < 0)
         return (int)got;
     if (got < 8 || memcmp(head->text, "NRRD000", 7) != 0 || head->text[7] < '1' || head->text[7] > '5')
-        return nrrd_damaged("the output has no header of NRRD 1 to 5", error);
+        return nrrd_damaged("the file has no header of NRRD 1 to 5", error);
     for (int i = 0; i < NRRD_FIELDS; i++)
         head->fields[i] = "";
     return nrrd_lines(head, (size_t)got, error);
@@ -169,7 +169,7 @@ nrrd_data(const struct nrrd_head *head, struct volume_header *header, struct err
             return nrrd_damaged("lines or bytes before the voxels cannot be skipped", error);
     }
     if (!*file && head->length == 0)
-        return nrrd_damaged("the output ends in its header", error);
+        return nrrd_damaged("the file ends in its header", error);
     if (strpbrk(file, "/%") || file[0] == '.' || strncmp(file, "LIST", 4) == 0 ||
         strlen(file) >= sizeof header->data_file)
         return nrrd_damaged("the voxels must be in one file of the same folder", error);
@@ -199,7 +199,7 @@ nrrd_sizes(const struct nrrd_head *head, int64_t sizes[NRRD_AXES_MAX], int *coun
                              (long long)sizes[*count]);
     }
     if (large > 3)
-        return error_set(error, -EBADMSG, CODE_PROGRAM_NOT_3D, "the output has more than three axes");
+        return error_set(error, -EBADMSG, CODE_PROGRAM_NOT_3D, "the file has more than three axes");
     return *at ? nrrd_damaged("there are more sizes than axes", error) : 0;
 }
 
@@ -286,7 +286,7 @@ int
 volume_nrrd_read(struct volume_stream *stream, struct volume_header *header, struct error *error)
 {
     struct nrrd_head *head = calloc(1, sizeof *head);
-    int rc = head ? 0 : error_set_system(error, -ENOMEM, "read the output");
+    int rc = head ? 0 : error_set_system(error, -ENOMEM, "read the file");
     rc = rc ? rc : nrrd_load(stream, head, error);
     rc = rc ? rc : nrrd_type(head, header, error);
     rc = rc ? rc : nrrd_data(head, header, error);

@@ -30,7 +30,7 @@ static int
 read_refuse_size(struct error *error)
 {
     return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_SIZE,
-                     "the output has more or fewer voxels than its header states");
+                     "the file has more or fewer voxels than its header states");
 }
 
 static int
@@ -92,7 +92,7 @@ volume_read(int folder, const char *name, const struct volume_header *header, vo
     if (asprintf(&path, "%.*s%s", *header->data_file ? (int)parent : (int)strlen(name), name, header->data_file) < 0)
         path = NULL;
     int rc = room && path ? volume_stream_open(folder, path, &stream, error)
-                          : error_set_system(error, -ENOMEM, "read the output");
+                          : error_set_system(error, -ENOMEM, "read the file");
     rc = rc ? rc : volume_stream_begin(stream, header->stream_offset, header->gzip, error);
     rc = rc ? rc : read_voxels(stream, header, room, take, context, error);
     volume_stream_close(stream);

@@ -26,10 +26,10 @@ stream_refuse(int rc, struct error *error)
     if (rc == -ENOENT)
         return error_set(error, rc, CODE_PROGRAM_NO_OUTPUT, "the file is absent");
     if (rc == -ELOOP || rc == -ENOTDIR || rc == -ENXIO || rc == -EISDIR)
-        return error_set(error, rc, CODE_PROGRAM_OUTPUT_NOT_REGULAR, "the output is a link, a pipe or a folder");
+        return error_set(error, rc, CODE_PROGRAM_OUTPUT_NOT_REGULAR, "the file is a link, a pipe or a folder");
     if (rc == -EACCES || rc == -EPERM)
-        return error_set(error, rc, CODE_PROGRAM_OUTPUT_UNREADABLE, "the output must be readable for its owner");
-    return error_set_system(error, rc, "open the output");
+        return error_set(error, rc, CODE_PROGRAM_OUTPUT_UNREADABLE, "the file must be readable for its owner");
+    return error_set_system(error, rc, "open the file");
 }
 
 int
@@ -44,9 +44,9 @@ volume_stream_open(int folder, const char *name, struct volume_stream **stream, 
     else if (!S_ISREG(status.st_mode))
         rc = stream_refuse(-ENXIO, error);
     else if (status.st_nlink != 1)
-        rc = error_set(error, -EMLINK, CODE_PROGRAM_OUTPUT_NOT_REGULAR, "the output has more than one name");
+        rc = error_set(error, -EMLINK, CODE_PROGRAM_OUTPUT_NOT_REGULAR, "the file has more than one name");
     else if (!(*stream = calloc(1, sizeof **stream)))
-        rc = error_set_system(error, -ENOMEM, "read the output");
+        rc = error_set_system(error, -ENOMEM, "read the file");
     else
         (*stream)->fd = fd;
     if (rc && fd >= 0)
@@ -81,7 +81,7 @@ stream_fetch(struct volume_stream *stream, void *bytes, size_t size, struct erro
         got = pread(stream->fd, bytes, size, (off_t)stream->position);
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        return error_set_system(error, -errno, "read the output");
+        return error_set_system(error, -errno, "read the file");
     stream->position += got;
     return got;
 }
@@ -103,7 +103,7 @@ volume_stream_begin(struct volume_stream *stream, int64_t offset, bool gzip, str
     stream->zlib = (z_stream){0};
     stream->member_ended = false;
     if (inflateInit2(&stream->zlib, MAX_WBITS + 16) != Z_OK)
-        return error_set_system(error, -ENOMEM, "inflate the output");
+        return error_set_system(error, -ENOMEM, "inflate the file");
     stream->inflating = true;
     return 0;
 }
@@ -130,7 +130,7 @@ stream_inflate(struct volume_stream *stream, void *bytes, size_t size, struct er
         const int result = inflate(zlib, Z_NO_FLUSH);
         stream->member_ended = result == Z_STREAM_END;
         if (result == Z_MEM_ERROR)
-            return error_set_system(error, -ENOMEM, "inflate the output");
+            return error_set_system(error, -ENOMEM, "inflate the file");
         if (result != Z_OK && result != Z_STREAM_END)
             return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_UNREADABLE, "the gzip data are %s",
                              result == Z_BUF_ERROR ? "cut off" : "damaged");

@@ -1,0 +1,278 @@
+"""`noctule run --image`: images and masks of NIfTI and NRRD against the values that pyradiomics publishes for its own five
+cases, pyradiomics on random images, and the same job on DICOM files."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import nibabel
+import numpy as np
+import pytest
+import radiomics.featureextractor
+import SimpleITK
+from conftest import BIN, phantom
+from test_features import FIRST_ORDER, OF_DEPENDENCES, OF_PYRADIOMICS, OF_RUNS, OF_TONES, OF_ZONES
+from test_run import exact_values  # noqa: F401
+from texture_runs import TYPE
+
+from pathlib import Path
+
+BASELINE = Path(sys.prefix) / "share/pyradiomics"
+CASES = ("brain1", "brain2", "breast1", "lung1", "lung2")
+FAMILIES = {"firstorder": ("first-order", FIRST_ORDER | {"MeanAbsoluteDeviation": "mean_absolute_deviation",
+                                                         "RobustMeanAbsoluteDeviation": "robust_mean_absolute_deviation"}),
+            "glcm": ("glcm", OF_PYRADIOMICS), "glrlm": ("glrlm", OF_RUNS), "glszm": ("glszm", OF_ZONES),
+            "gldm": ("ngldm", OF_DEPENDENCES), "ngtdm": ("ngtdm", OF_TONES)}
+COUNT = sum(len(names) for _, names in FAMILIES.values())
+PROFILE = 'profile = "pyradiomics-default";'
+# A pipeline needs segments, which a mask replaces.
+UNUSED = f'{{ label = "Unused"; method = "range"; range = [ 1.0, 2.0 ]; {TYPE} }}'
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs noctule run with one pipeline, which measures. Returns the CompletedProcess."""
+    config = tmp_path / "noctule.conf"
+
+    def call(*arguments, texture=PROFILE, segments=UNUSED, status=0, results='"seg"', pipeline="measure"):
+        config.write_text(f'root = "{tmp_path / "root"}"; pipelines = ( {{ name = "measure"; min_slices = 1; '
+                          f'results = [ {results} ]; texture = {{ {texture} }}; segments = ( {segments} ); }} );')
+        result = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", pipeline, *map(str, arguments)],
+                                capture_output=True, text=True, timeout=600)
+        assert result.returncode == status, result.stderr
+        return result
+
+    return call
+
+
+def features(output):
+    return json.loads((output / "features.json").read_text())
+
+
+def by_family(output):
+    """Returns the values per family, by name and by IBSI's code."""
+    found = {}
+    for feature in features(output):
+        for key in ("name", "ibsi_code"):
+            found.setdefault(feature["family"], {})[feature[key]] = feature["value"]
+    return found
+
+
+def compare(output, expected, without=()):
+    """Compares with values of pyradiomics by class and name, within 1e-6. Returns how many."""
+    ours, count = by_family(output), 0
+    for kind, (family, names) in FAMILIES.items():
+        for theirs, name in names.items():
+            if theirs in without:
+                continue
+            value = float(expected[kind, theirs])
+            assert abs(ours[family][name] - value) <= 1e-6 * abs(value), (kind, theirs, ours[family][name], value)
+            count += 1
+    kurtosis = float(expected["firstorder", "Kurtosis"])
+    assert abs(ours["first-order"]["kurtosis"] + 3 - kurtosis) <= 1e-6 * kurtosis
+    return count
+
+
+def published(case, variant):
+    found = {}
+    for kind in FAMILIES:
+        with open(BASELINE / "baseline" / f"baseline_{kind}.csv") as table:
+            for row in csv.DictReader(table):
+                found[kind, row["featureName"].split("_")[-1]] = row[case + variant]
+    return found
+
+
+# --- pyradiomics ---
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_published_values_of_pyradiomics(run, tmp_path, case):
+    """Without a voxelArrayShift, which these values of energy and root mean square have."""
+    run("-o", tmp_path / "out", "--image", BASELINE / f"{case}_image.nrrd", "--mask", BASELINE / f"{case}_label.nrrd")
+    assert compare(tmp_path / "out", published(case, ""), ("Energy", "RootMeanSquared")) == COUNT - 2
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_published_values_with_resegmentation(run, tmp_path, case):
+    run("-o", tmp_path / "out", "--image", BASELINE / f"{case}_image.nrrd", "--mask", BASELINE / f"{case}_label.nrrd",
+        texture=PROFILE + " sigma = 3.0;")
+    assert compare(tmp_path / "out", published(case, "_resegmentation")) == COUNT
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_published_values_of_normalised_images(run, tmp_path, case):
+    """SimpleITK normalises, which gives an image of real numbers."""
+    image = SimpleITK.ReadImage(str(BASELINE / f"{case}_image.nrrd"))
+    normal = SimpleITK.Normalize(SimpleITK.Cast(image, SimpleITK.sitkFloat64)) * 100
+    SimpleITK.WriteImage(normal, str(tmp_path / "normal.nrrd"))
+    run("-o", tmp_path / "out", "--image", tmp_path / "normal.nrrd", "--mask", BASELINE / f"{case}_label.nrrd",
+        texture=PROFILE + " bin_width = 5.0;")
+    assert compare(tmp_path / "out", published(case, "_normalization")) == COUNT
+
+
+def ball(shape, seed):
+    random = np.random.default_rng(seed)
+    values = random.normal(0, 1, shape)
+    for axis in range(3):
+        values = (values + np.roll(values, 1, axis)) / 2
+    place = np.indices(shape) - (np.array(shape)[:, None, None, None] - 1) / 2
+    return values, (place ** 2).sum(0) < (min(shape) / 2.2) ** 2
+
+
+@pytest.mark.parametrize("kind, label", (("float64", 1), ("float32", 3), ("int16", 2), ("uint8", 1), ("int32", 700)))
+def test_random_images_equal_pyradiomics(run, tmp_path, kind, label):
+    """In NIfTI and NRRD, with spacing, rotation, and a label of another value beside it."""
+    values, inside = ball((14, 21, 24), 5)
+    values = {"uint8": values * 40 + 120, "int16": values * 300}.get(kind, values * 100)
+    values = values if kind.startswith("float") else np.round(values)
+    image = SimpleITK.GetImageFromArray(values.astype(kind))
+    mask = np.where(inside, label, 0)
+    mask[0] = label + 1
+    region = SimpleITK.GetImageFromArray(mask.astype(np.uint16))
+    turn = SimpleITK.VersorTransform((0.6, 0.3, -0.2), 0.7)
+    for picture in (image, region):
+        picture.SetSpacing((0.7, 1.1, 2.5))
+        picture.SetDirection(turn.GetMatrix())
+        picture.SetOrigin((-31, 12.5, 700))
+    SimpleITK.WriteImage(image, str(tmp_path / "image.nrrd"))
+    SimpleITK.WriteImage(image, str(tmp_path / "image.nii.gz"))
+    SimpleITK.WriteImage(region, str(tmp_path / "mask.nii"))
+    extractor = radiomics.featureextractor.RadiomicsFeatureExtractor(label=label)
+    theirs = {tuple(name.split("_")[1:]): value for name, value in extractor.execute(image, region).items()}
+    for name in ("image.nrrd", "image.nii.gz"):
+        run("-o", tmp_path / name.replace(".", "-"), "--image", tmp_path / name, "--mask", tmp_path / "mask.nii",
+            "--label", label)
+        assert compare(tmp_path / name.replace(".", "-"), theirs) == COUNT
+
+
+# --- DICOM ---
+
+
+@pytest.mark.parametrize("axes", ("as written", "turned"))
+def test_a_job_on_dicom_gives_the_same_values(run, tmp_path, axes):
+    """The results of a job on DICOM, volume and labels, measured as an image and its mask; also with other axes."""
+    phantom(tmp_path / "in", "--size", "48x40x12", "--spacing", "1,2,3")
+    segment = f'{{ label = "Part"; method = "range"; range = [ 30.5, 1e9 ]; {TYPE} }}'
+    run("-o", tmp_path / "dicom", tmp_path / "in", segments=segment, results='"nifti"')
+    files = [tmp_path / "dicom" / name for name in ("volume.nii.gz", "labels.nii.gz")]
+    if axes == "turned":
+        for place, name in enumerate(files):
+            turned = nibabel.load(name).as_reoriented(np.array([[2, 1], [0, -1], [1, -1]]))
+            files[place] = tmp_path / f"turned{place}.nii"
+            nibabel.save(turned, files[place])
+    run("-o", tmp_path / "out", "--image", files[0], "--mask", files[1])
+    keys = ("name", "family", "value", "aggregation", "levels")
+    ours, theirs = ([{key: feature[key] for key in keys} for feature in features(tmp_path / name) if not
+                     feature["name"].startswith(("centroid", "box"))] for name in ("out", "dicom"))
+    assert len(ours) == len(theirs) > 90
+    for one, other in zip(ours, theirs):
+        if axes == "as written":
+            assert one == other
+        else: # sums of other directions
+            assert one["name"] == other["name"] and one["value"] == pytest.approx(other["value"], rel=1e-9), one
+
+
+def test_an_image_without_a_mask_is_segmented(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "48x40x12")
+    segment = f'{{ label = "Part"; method = "range"; range = [ 30.5, 1e9 ]; {TYPE} }}'
+    run("-o", tmp_path / "dicom", tmp_path / "in", segments=segment, results='"seg", "nifti"')
+    run("-o", tmp_path / "out", "--image", tmp_path / "dicom" / "volume.nii.gz", segments=segment, results='"seg", "nifti"')
+    labels = [np.asarray(nibabel.load(tmp_path / name / "labels.nii.gz").dataobj) for name in ("dicom", "out")]
+    assert labels[0].any() and (labels[0] == labels[1]).all()
+    assert not (tmp_path / "out" / "seg.dcm").exists()  # there is no DICOM image to refer to
+
+
+def test_values_between_whole_numbers_return_in_the_result(run, tmp_path):
+    values, inside = ball((9, 17, 20), 8)
+    nibabel.save(nibabel.Nifti1Image(values.astype(np.float32), np.diag([2, 2, 3, 1])), tmp_path / "image.nii")
+    nibabel.save(nibabel.Nifti1Image(inside.astype(np.uint8), np.diag([2, 2, 3, 1])), tmp_path / "mask.nii")
+    run("-o", tmp_path / "out", "--image", tmp_path / "image.nii", "--mask", tmp_path / "mask.nii", results='"nifti"')
+    volume, labels = (nibabel.as_closest_canonical(nibabel.load(tmp_path / "out" / name)).get_fdata()
+                      for name in ("volume.nii.gz", "labels.nii.gz"))
+    assert (volume == values.astype(np.float32)).all() and (labels == inside).all()
+
+
+# --- tables ---
+
+
+def test_a_table_of_pairs(run, tmp_path):
+    """Paths relative to the table, a quoted one, a label, and a pair that fails beside others."""
+    lines = ["ID,Image,Mask,Label"]
+    for number, label in enumerate((1, 7)):
+        values, inside = ball((9, 17, 20), number)
+        nibabel.save(nibabel.Nifti1Image(np.round(values * 100).astype(np.int16), np.eye(4)), tmp_path / f"im,{number}.nii")
+        nibabel.save(nibabel.Nifti1Image((inside * label).astype(np.uint8), np.eye(4)), tmp_path / f"ma{number}.nii")
+        lines.append(f'{number},"im,{number}.nii",ma{number}.nii,{label if label > 1 else ""}')
+    lines.append(f'{2},"im,1.nii",ma1.nii,1')
+    (tmp_path / "pairs.csv").write_text("\r\n".join(lines) + "\r\n")
+    result = run("-o", tmp_path / "out", "--pairs", tmp_path / "pairs.csv", "--cohort", status=1)
+    assert "IMAGE_FILE_NO_LABEL: no voxel of the mask is 1" in result.stderr
+    done = sorted((tmp_path / "out").glob("*/*/features.json"))
+    assert len(done) == 2
+    with open(tmp_path / "out" / "cohort.csv") as table:
+        rows = list(csv.DictReader(table))
+    assert len(rows) == 2 and {row["source"] for row in rows} == {"folder:im,0.nii", "folder:im,1.nii"}
+
+
+@pytest.mark.parametrize("text, message", (("Picture,Mask\n", "must name the columns Image and Mask"),
+                                           ("Image,Mask\na.nii,\n", "line 2: needs an image, a mask"),
+                                           ("Image,Mask,Label\na.nii,b.nii,-1\n", "line 2: needs an image, a mask"),
+                                           ("Image,Mask\n", "lists no image"),
+                                           ("Image,Mask\na.png,b.nii\n", "--image takes .nii")))
+def test_a_wrong_table_is_refused(run, tmp_path, text, message):
+    (tmp_path / "pairs.csv").write_text(text)
+    assert message in run("-o", tmp_path / "out", "--pairs", tmp_path / "pairs.csv", status=2).stderr
+    assert not (tmp_path / "out").exists()
+
+
+# --- refusals ---
+
+
+def small(tmp_path, **more):
+    values, inside = ball((9, 17, 20), 3)
+    affine = more.get("affine", np.eye(4))
+    nibabel.save(nibabel.Nifti1Image(more.get("values", np.round(values * 100).astype(np.int16)), affine), tmp_path / "i.nii.gz")
+    nibabel.save(nibabel.Nifti1Image(more.get("mask", inside.astype(np.uint8)), np.eye(4)), tmp_path / "m.nii")
+    return "-o", tmp_path / "out", "--image", tmp_path / "i.nii.gz", "--mask", tmp_path / "m.nii"
+
+
+def test_a_mask_on_another_grid(run, tmp_path):
+    arguments = small(tmp_path, affine=np.diag([1, 1, 1.5, 1]))
+    assert "m.nii" in (text := run(*arguments, status=1).stderr) and "IMAGE_FILE_GRID" in text
+
+
+def test_values_that_are_not_finite(run, tmp_path):
+    values = np.ones((9, 17, 20), np.float32)
+    values[3, 4, 5] = np.nan
+    assert "IMAGE_FILE_VALUES" in run(*small(tmp_path, values=values), status=1).stderr
+
+
+def test_reals_are_not_rounded(run, tmp_path):
+    values, _ = ball((9, 17, 20), 3)
+    arguments = small(tmp_path, values=values.astype(np.float32))
+    text = run(*arguments, texture='profile = "haralick-1973"; discretisation = "stored-256"; levels = 32;', status=1).stderr
+    assert "IMAGE_FILE_VALUES" in text and "whole numbers of 16 bits, because texture is measured on stored values" in text
+    segment = f'{{ label = "Part"; method = "range"; range = [ 0.5, 1e9 ]; {TYPE} }}'
+    text = run(*arguments[:4], segments=segment, status=1).stderr
+    assert "because a segment is found by its values" in text
+
+
+def test_a_damaged_file(run, tmp_path):
+    arguments = small(tmp_path)
+    path = tmp_path / "i.nii.gz"
+    path.write_bytes(path.read_bytes()[:-300])
+    assert "IMAGE_FILE_UNREADABLE" in run(*arguments, status=1).stderr
+    path.write_bytes(b"")
+    assert "IMAGE_FILE_UNREADABLE" in run(*arguments, status=1).stderr
+
+
+def test_four_axes(run, tmp_path):
+    assert "IMAGE_FILE_UNREADABLE" in run(*small(tmp_path, values=np.ones((9, 17, 20, 2), np.int16)), status=1).stderr
+
+
+@pytest.mark.parametrize("arguments", (("--image", "a.nii", "folder"), ("--label", "3", "folder"), (),
+                                       ("--image", "a.nii", "--image", "b.nii", "--mask", "c.nii"),
+                                       ("--image", "a.nii", "--pairs", "p.csv")))
+def test_options_that_contradict(run, tmp_path, arguments):
+    run("-o", tmp_path / "out", *arguments, status=2)
