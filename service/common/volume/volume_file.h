@@ -54,10 +54,11 @@ enum volume_gzip { VOLUME_PLAIN, VOLUME_GZIP_STORED, VOLUME_GZIP };
 /*
  * Writes voxels of VOLUME_UINT8, _UINT16, _INT16 or _FLOAT32 (NRRD: the last two), slice by slice, to a descriptor at offset 0:
  * NIfTI-1 with sform and qform, or NRRD with space left-posterior-superior and raw voxels. Equal input gives equal bytes.
+ * Calls `fill` in order, in this thread; gzip runs in `threads` threads, which need 2 to 3 MiB each, or twice a larger slice.
  * Code besides those of a system call: SIZE_IMPLAUSIBLE for more than 32767 voxels along an axis of NIfTI.
  */
 int volume_write_to(int fd, enum volume_format format, enum volume_gzip gzip, const struct volume_grid *grid,
-                    enum volume_type type, volume_fill *fill, void *context, struct error *error);
+                    enum volume_type type, volume_fill *fill, void *context, int threads, struct error *error);
 
 /* Writes into a new file as above. NIfTI whose name ends in ".gz" is stored gzip. Does not sync. Leaves no file after a
  * failure. */

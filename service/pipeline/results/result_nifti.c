@@ -107,7 +107,7 @@ nifti_make(const struct results *results, const struct nifti_file *content, cons
     struct error *error = &results->report->error;
     if (!file->path)
         return volume_write_to(file->fd, VOLUME_NIFTI, VOLUME_GZIP, content->box, content->type, content->fill,
-                               content->context, error);
+                               content->context, results->request->threads, error);
     const char *hidden = text_base_name(file->path);
     char *path = strndup(file->path, (size_t)(hidden - file->path));
     const int folder = path ? open(path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;

@@ -132,6 +132,41 @@ START_TEST(written_files_are_read_back)
 
 END_TEST
 
+/* Several pieces per thread, which are read by zlib as one member of gzip. */
+START_TEST(threads_write_the_same_bytes)
+{
+    enum { SIDE = 400, SLICES = 21 };
+
+    static int16_t voxels[SLICES * SIDE * SIDE], again[SLICES * SIDE * SIDE];
+    static const int threads[] = {1, 2, 3, 16};
+    struct volume_grid box = grid;
+    static uint8_t first[2 * sizeof voxels], bytes[2 * sizeof voxels];
+    size_t length = 0;
+    for (int i = 0; i < SLICES * SIDE * SIDE; i++)
+        voxels[i] = (int16_t)(i / 7 ^ i / 1000);
+    box.size[0] = box.size[1] = SIDE;
+    box.size[2] = SLICES;
+    for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
+        struct slices slices = {(const uint8_t *)voxels, sizeof voxels / SLICES};
+        FILE *file = fopen(scratch_path("t.nii.gz"), "w+");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_int_eq(volume_write_to(fileno(file), VOLUME_NIFTI, VOLUME_GZIP, &box, VOLUME_INT16, copy_slice,
+                                         &slices, threads[i], &error),
+                         0);
+        rewind(file);
+        const size_t count = fread(i == 0 ? first : bytes, 1, sizeof bytes, file);
+        ck_assert(i == 0 || (count == length && memcmp(first, bytes, count) == 0));
+        length = count;
+        ck_assert_int_eq(fclose(file), 0);
+        gzFile read = gzopen(scratch_path("t.nii.gz"), "rb");
+        ck_assert(gzread(read, again, 352) == 352 && gzread(read, again, sizeof again) == (int)sizeof again);
+        ck_assert_mem_eq(again, voxels, sizeof voxels);
+        ck_assert(gzread(read, again, 1) == 0 && gzclose(read) == Z_OK);
+    }
+}
+
+END_TEST
+
 /* More voxels than a stored block holds. */
 START_TEST(stored_blocks_are_gzip)
 {
@@ -863,6 +898,7 @@ main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, written_files_are_read_back);
+    tcase_add_test(tests, threads_write_the_same_bytes);
     tcase_add_test(tests, stored_blocks_are_gzip);
     tcase_add_test(tests, an_axis_too_long_for_nifti_is_refused);
     tcase_add_test(tests, a_nifti_file_is_read);
