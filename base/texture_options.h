@@ -161,7 +161,7 @@ enum texture_rounding {
 struct texture_resample {
     enum texture_spacing spacing;
     double mm;
-    enum interpolation interpolation; /* of values; masks: linear, threshold 0.5 */
+    enum interpolation interpolation; /* of values */
     enum texture_rounding rounding;
 };
 

@@ -99,7 +99,10 @@ static const struct option_row resample_rows[] = {
             "isotropic_mm and in_plane_mm is required"),
     SPACING("in_plane_mm", TEXTURE_IN_PLANE, "voxel size in mm along rows and columns; slices are not changed"),
     {ROW(texture_resample, choice, interpolation), "\"linear\"", .choices = interpolation_names,
-     .help = "interpolation of values: \"nearest\", \"linear\", or a \"cubic\" spline through all values"},
+     .help =
+         "interpolation of values: \"nearest\", \"linear\", or a \"cubic\" spline through all values; on the grid of "
+         "pyradiomics, with its masks and whole numbers: \"pyradiomics-nearest\", \"pyradiomics-linear\" or "
+         "\"pyradiomics-cubic\" (sitkBSpline)"},
     {ROW(texture_resample, choice, rounding), "\"auto\"", .choices = rounding_choices,
      .help = "rounding of interpolated values: to \"stored\" values, or \"none\"; \"auto\" rounds CT in HU and values "
              "for discretisation \"stored-256\""},
@@ -128,6 +131,9 @@ check_texture(const void *object, const struct option_spot *spot)
         option_refuse(
             spot, "discretisation",
             "stored-256 is of stored values: give resample the rounding \"stored\", or another discretisation");
+    if (texture->resample && texture->resample->interpolation >= INTERPOLATION_PYRADIOMICS_NEAREST &&
+        (texture->resample->rounding != TEXTURE_ROUNDING_AUTO || texture->levels.kind == DISCRETISATION_STORED_256))
+        option_refuse(spot, "resample", "the interpolations of pyradiomics have no other rounding, and no stored-256");
     /* Thresholds are compared as whole numbers of millionths. */
     double millionths = texture->tlbap_threshold * 1e6;
     if (fabs(millionths - round(millionths)) >= 1e-6)

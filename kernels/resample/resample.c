@@ -146,6 +146,26 @@ resample_spaced(const struct image_planes *planes, const double mm[3], struct re
     }
 }
 
+void
+resample_cornered(const struct image_planes *planes, const double mm[3], bool from_end, struct resample_grid *grid)
+{
+    const struct resample_frame frame = resample_frame_of(planes);
+    struct image_extent extent = planes->extent;
+
+    *grid = (struct resample_grid){.extent = planes->extent, .from_end = from_end};
+    for (int axis = 0; axis < 3; axis++) {
+        const double own = axis < 2 ? planes->spacing[axis] : frame.step;
+        const double spacing = mm[axis] > 0 ? mm[axis] : own;
+        const double samples = (double)*resample_side(&extent, axis);
+        const double first = (spacing - own) / 2, last = (samples - 0.5) * own;
+        const double count = fmax(floor((last - first) / spacing + WHOLE) + 1, 1);
+
+        *resample_side(&grid->extent, axis) = (int64_t)count;
+        grid->spacing[axis] = spacing;
+        grid->origin[axis] = axis == 2 && from_end ? (samples - 1) * own - first - (count - 1) * spacing : first;
+    }
+}
+
 /* Rounds to a whole number and clamps it to a grid's side. */
 static int64_t
 resample_clamped(double voxel, int64_t side)

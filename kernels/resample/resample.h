@@ -52,6 +52,7 @@ struct resample_grid {
     double spacing[3]; /* mm along rows, columns and normal */
     double origin[3];  /* of voxel (0, 0, 0), relative to pixel (0, 0) of the first plane */
     int64_t first[3];  /* first voxel of the extent: a part of a grid (resample_around) */
+    bool from_end;     /* of resample_cornered */
 };
 
 /*
@@ -67,6 +68,13 @@ void resample_straight(const struct image_planes *planes, double mm, struct resa
  * distance.
  */
 void resample_spaced(const struct image_planes *planes, const double mm[3], struct resample_grid *grid);
+
+/*
+ * Makes the grid of pyradiomics (its imageoperations.resampleImage): the outer faces of the first voxels coincide, or those of
+ * the last planes if `from_end`, and no voxel centre lies beyond the samples' outer faces.
+ */
+void resample_cornered(const struct image_planes *planes, const double mm[3], bool from_end,
+                       struct resample_grid *grid);
 
 /*
  * Narrows a grid of regular planes, for kernels_resample and kernels_resample_linear_mask, without
@@ -134,6 +142,11 @@ int kernels_resample_drawn(const struct image_planes *planes, const struct resam
  */
 int kernels_resample_linear_mask(const struct image_planes *planes, const struct resample_grid *grid,
                                  const uint64_t *bits, uint64_t *on_grid, int64_t *voxels, struct error *error);
+
+/* Takes the bit of the nearest sample of regular planes, the later one of two (`from_end`: the earlier of two planes), and 0
+ * beyond their outer faces. Likewise. */
+int kernels_resample_nearest_mask(const struct image_planes *planes, const struct resample_grid *grid,
+                                  const uint64_t *bits, uint64_t *on_grid, int64_t *voxels, struct error *error);
 
 /* Finds the part of the grid's slice `k` that order 1 covers: voxels first to last along columns
  * (0) and rows (1), empty if last < first. Other voxels are `outside`. */

@@ -155,7 +155,7 @@ kernels_resample_map(const struct image_planes *planes, const struct resample_gr
 
 /* ---- drawn masks ---- */
 
-/* The sample of each voxel of the grid. `back` has room for a table of the samples. */
+/* The sample of each voxel of the grid. `back` has room for a table of the samples; NULL: each voxel takes the nearest. */
 struct resample_drawn {
     int32_t *columns, *rows, *slices, *back;
 };
@@ -202,6 +202,8 @@ resample_fill_drawn(const struct resample_frame *frame, const struct resample_gr
     for (int64_t i = 0; i < *resample_side(&to, axis); i++)
         taken[i] = resample_nearest(resample_beside(frame->planes, resample_mm(grid, axis, i), shift, axis),
                                     *resample_side(&from, axis));
+    if (!back)
+        return;
     resample_fill_nearest(frame, grid, plane, axis, back);
     resample_invert(back, *resample_side(&from, axis), taken);
 }
@@ -212,11 +214,17 @@ resample_fill_drawn_planes(const struct resample_frame *frame, const struct resa
 {
     const int64_t planes = frame->planes->extent.slices;
 
-    for (int64_t k = 0; k < grid->extent.slices; k++)
-        taken[k] = resample_nearest(resample_between(frame, resample_mm(grid, 2, k)), planes);
-    for (int64_t z = 0; z < planes; z++)
+    for (int64_t k = 0; k < grid->extent.slices; k++) {
+        const double place = resample_between(frame, resample_mm(grid, 2, k));
+
+        taken[k] = resample_nearest(place, planes);
+        if (grid->from_end && taken[k] > 0 && place == taken[k] - 0.5)
+            taken[k]--;
+    }
+    for (int64_t z = 0; z < planes && back; z++)
         back[z] = resample_nearest_slice(frame, grid, z);
-    resample_invert(back, planes, taken);
+    if (back)
+        resample_invert(back, planes, taken);
 }
 
 /* Makes a slice of the grid from a plane's rows. Returns the number of bits set. */
@@ -236,9 +244,9 @@ resample_drawn_slice(const struct resample_drawn *drawn, const struct image_exte
     return voxels;
 }
 
-int
-kernels_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid, const uint64_t *bits,
-                       uint64_t *on_grid, int64_t *voxels, struct error *error)
+static int
+resample_take_samples(const struct image_planes *planes, const struct resample_grid *grid, bool draws,
+                      const uint64_t *bits, uint64_t *on_grid, int64_t *voxels, struct error *error)
 {
     const struct resample_frame frame = resample_frame_of(planes);
     const struct image_extent *from = &planes->extent, *to = &grid->extent;
@@ -249,6 +257,8 @@ kernels_resample_drawn(const struct image_planes *planes, const struct resample_
 
     if (rc)
         return rc;
+    if (!draws)
+        drawn.back = NULL;
     *voxels = 0;
     memset(on_grid, 0, (size_t)(slice_words * to->slices) * sizeof(*on_grid));
     resample_fill_drawn_planes(&frame, grid, drawn.back, drawn.slices);
@@ -263,4 +273,18 @@ kernels_resample_drawn(const struct image_planes *planes, const struct resample_
     }
     free(drawn.columns);
     return 0;
+}
+
+int
+kernels_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid, const uint64_t *bits,
+                       uint64_t *on_grid, int64_t *voxels, struct error *error)
+{
+    return resample_take_samples(planes, grid, true, bits, on_grid, voxels, error);
+}
+
+int
+kernels_resample_nearest_mask(const struct image_planes *planes, const struct resample_grid *grid, const uint64_t *bits,
+                              uint64_t *on_grid, int64_t *voxels, struct error *error)
+{
+    return resample_take_samples(planes, grid, false, bits, on_grid, voxels, error);
 }

@@ -162,6 +162,8 @@ grid_other_rescale(const struct grid *from)
 bool
 grid_is_real(const struct texture_options *options, const struct grid *from)
 {
+    if (options->resample && options->resample->interpolation >= INTERPOLATION_PYRADIOMICS_NEAREST)
+        return true;
     if (options->resample && options->resample->rounding != TEXTURE_ROUNDING_AUTO)
         return options->resample->rounding == TEXTURE_ROUNDING_NONE;
     if (options->levels.kind == DISCRETISATION_STORED_256)
@@ -259,8 +261,11 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
     const struct texture_resample *wanted = options->resample ? options->resample : &same;
     const double mm = wanted->mm, all[3] = {mm, mm, wanted->spacing == TEXTURE_ISOTROPIC ? mm : 0};
     const struct geometry_stack *source = from->stack, *own = &grid->own;
-    *grid = (struct grid){
-        .source = source, .source_instances = from->instances, .real = grid_is_real(options, from), .from = from};
+    *grid = (struct grid){.source = source,
+                          .source_instances = from->instances,
+                          .pyradiomics = wanted->interpolation >= INTERPOLATION_PYRADIOMICS_NEAREST,
+                          .real = grid_is_real(options, from),
+                          .from = from};
     const bool differ = grid_other_rescale(from) > 0, each = differ && !grid->real;
     int rc = grid_check_alike(wanted, from, grid->real, error);
     if (rc == 0)
@@ -272,7 +277,11 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
     for (int32_t z = 0; z < source->plane_count; z++)
         for (int i = 0; i < 3; i++)
             grid->origins[3 * z + i] = source->origin[i] + z * source->spacing[2] * source->axes[6 + i];
-    resample_spaced(&grid->planes, all, &grid->to);
+    if (grid->pyradiomics)
+        resample_cornered(&grid->planes, all, source->planes[0].frame > source->planes[source->plane_count - 1].frame,
+                          &grid->to);
+    else
+        resample_spaced(&grid->planes, all, &grid->to);
     rc = grid_check_size(grid, error);
     if (rc)
         return rc;
@@ -404,8 +413,11 @@ int
 grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits, struct image_mask *mask,
                   struct error *error)
 {
+    int (*const resample)(const struct image_planes *planes, const struct resample_grid *to, const uint64_t *bits,
+                          uint64_t *on_grid, int64_t *voxels, struct error *error) =
+        grid->pyradiomics ? kernels_resample_nearest_mask : kernels_resample_linear_mask;
     int rc = grid_reserve_mask(&grid->to.extent, bits, mask, error);
-    return rc ? rc : kernels_resample_linear_mask(&grid->planes, &grid->to, on_planes, *bits, &mask->voxels, error);
+    return rc ? rc : resample(&grid->planes, &grid->to, on_planes, *bits, &mask->voxels, error);
 }
 
 int

@@ -27,6 +27,9 @@
  * contributes to a voxel, it gets a padding value that no voxel has, or NAN. A voxel belongs to a region if its linearly interpolated mask is at least one half. No voxel is outside.
  * grid->straight is false. A spline runs through the source continued by 12 samples of its ends
  * (as SciPy's mode "nearest" and MIRP), since mirrored ends would move values near them.
+ * The interpolations "pyradiomics-..." follow pyradiomics 3.0.1 instead: its grid (resample_cornered), which begins at the
+ * first plane of an image file, nearest voxels of masks, splines that are mirrored at the ends, and real-world values cut off
+ * to whole numbers if all of the source are whole.
  *
  * Masks and maps return to the planes by the nearest voxel of the grid. Regions drawn on the planes
  * reach the grid in the same way (kernels_resample_drawn), so that they would return unchanged on
@@ -60,6 +63,7 @@ struct grid {
     struct resample_grid to;
     struct resample_demand demand; /* required from a lane with the source's volume */
     int64_t edge;                  /* samples by which the ends of the source continue there, for a spline */
+    bool pyradiomics;              /* a grid of other voxels by the rules of pyradiomics */
     bool real;                     /* the values are not rounded */
     bool keeps_reals; /* texture is measured on values that are not rounded: of a straight grid or an image file */
     void *voxels;     /* after resampling: stack->pixel, or doubles if real, x fastest */
@@ -168,7 +172,7 @@ int grid_mask_on_planes(const struct grid *grid, const struct image_mask *mask, 
 /* Converts a mask of the planes to the grid, as above. */
 int grid_mask_of_planes(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits, struct image_mask *mask,
                         struct error *error);
-/* Converts a mask of the planes to the grid; a voxel is set if at least half of it is. As above. */
+/* Converts a mask of the planes to a grid of other voxels; a voxel is set if at least half of it is. As above. */
 int grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits, struct image_mask *mask,
                       struct error *error);
 /* Converts a map of the grid to the planes, as above; NULL makes no map. */

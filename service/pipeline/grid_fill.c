@@ -288,6 +288,17 @@ grid_check_swing(const struct grid *grid, struct error *error)
     return 0;
 }
 
+/* Returns whether all values of the source are whole numbers. */
+static bool
+grid_is_whole(const struct grid *grid, const struct image_rescale *rescales)
+{
+    bool is_whole = !grid->from->keeps_reals;
+    for (int32_t z = 0; z < grid->source->plane_count; z++)
+        is_whole &=
+            rescales[z].slope == rint(rescales[z].slope) && rescales[z].intercept == rint(rescales[z].intercept);
+    return is_whole;
+}
+
 /* Resamples to real-world values, NAN at padding (`bits`). Slices with one rescale are interpolated first. */
 static int
 grid_run_real(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits, int64_t most_bytes,
@@ -312,6 +323,9 @@ grid_run_real(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits
         memcpy(values, resampled, grid_voxel_bytes(grid));
     for (int64_t i = 0; i < count && rc == 0 && !each; i++)
         values[i] = rescales[0].slope * values[i] + rescales[0].intercept;
+    if (grid->pyradiomics && grid_is_whole(grid, rescales))
+        for (int64_t i = 0; i < count && rc == 0; i++)
+            values[i] = trunc(values[i]);
     free(rescales);
     free(samples);
     return rc == 0 && bits ? grid_spread_padding(grid, lane, bits, 0, most_bytes, error) : rc;

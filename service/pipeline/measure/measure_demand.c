@@ -167,7 +167,8 @@ texture_bytes_of_reals(const struct texture_options *options, struct dicom_insta
                        const struct geometry_stack *source, size_t regions)
 {
     static const double some; /* that there are values counts, not which */
-    const bool is_cubic = options->resample && options->resample->interpolation == INTERPOLATION_CUBIC;
+    const bool is_cubic = options->resample && (options->resample->interpolation == INTERPOLATION_CUBIC ||
+                                                options->resample->interpolation == INTERPOLATION_PYRADIOMICS_CUBIC);
     const double margin = is_cubic ? 1 : 0;
     return texture_bytes_with(options, instances, stack, regions, &some,
                               most_levels(options, source_instances, source, margin));

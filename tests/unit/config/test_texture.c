@@ -338,7 +338,9 @@ static const struct {
     {1, "texture.resample: exactly one of isotropic_mm, in_plane_mm",
      TEXTURE("resample = { isotropic_mm = 1.0; in_plane_mm = 1.0; };")},
     {1, "texture.resample.isotropic_mm: 0 is not within 0.01 .. 100", TEXTURE("resample = { isotropic_mm = 0.0; };")},
-    {1, "texture.resample.interpolation: must be \"nearest\", \"linear\" or \"cubic\"",
+    {1,
+     "texture.resample.interpolation: must be \"nearest\", \"linear\", \"cubic\", \"pyradiomics-nearest\", "
+     "\"pyradiomics-linear\" or \"pyradiomics-cubic\"",
      TEXTURE("resample = { isotropic_mm = 1.0; interpolation = \"spline\"; };")},
     {2, "texture.patterns: are computed on the original voxels",
      TEXTURE("resample = { isotropic_mm = 1.0; };\npatterns = [ \"lbp\" ];")},
@@ -393,6 +395,11 @@ static const struct {
     {1, "texture.levels: 1 is not within 2 .. 65536", TEXTURE("levels = 1;")},
     {1, "texture.levels: 65537 is not within 2 .. 65536", TEXTURE("levels = 65537;")},
     {1, "texture.levels: stored-256 has at most 256 levels", TEXTURE("discretisation = \"stored-256\"; levels = 257;")},
+    {1, "texture.resample: the interpolations of pyradiomics have no other rounding",
+     TEXTURE("discretisation = \"stored-256\"; resample = { isotropic_mm = 1.0; interpolation = \"pyradiomics-cubic\"; "
+             "};")},
+    {1, "texture.resample: the interpolations of pyradiomics have no other rounding",
+     TEXTURE("resample = { isotropic_mm = 1.0; interpolation = \"pyradiomics-linear\"; rounding = \"stored\"; };")},
     {1, "texture.discretisation: stored-256 is of stored values",
      TEXTURE("discretisation = \"stored-256\"; resample = { isotropic_mm = 1.0; rounding = \"none\"; };")},
     {1, "texture.levels: must be an integer", TEXTURE("levels = 32.0;")},
@@ -661,6 +668,8 @@ any_texture(void)
     texture->patterns = (unsigned)any(8);
     if (texture->patterns == 0 && any(2))
         texture->resample = any_resample();
+    if (texture->resample && texture->levels.kind == DISCRETISATION_STORED_256)
+        texture->resample->interpolation = (enum interpolation)any(INTERPOLATION_PYRADIOMICS_NEAREST);
     texture->first_order = any(2) || (!texture->glcm && !texture->patterns);
     if (texture->patterns & 1 << TEXTURE_TLBAP) {
         texture->tlbap_threshold = any(1000001) / 1e6;
