@@ -173,6 +173,7 @@ struct texture_options {
     bool levels_wanted;           /* the configuration sets the discretisation */
     double sigma;                 /* re-segmentation: max distance from the mean, in SD; 0: off */
     bool first_order;             /* statistics of the values, and shape */
+    double energy_shift;          /* added to values in energy and root mean square (voxelArrayShift of pyradiomics) */
     struct glcm_options *glcm;    /* NULL: no options of its own */
     enum aggregation aggregation; /* of all families, except a glcm with its own options */
     struct volume_histogram_options ivh;

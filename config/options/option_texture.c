@@ -186,6 +186,8 @@ static const struct option_row texture_rows[] = {
     {ROW(texture_options, integer, ngldm_distance), "1", LIMITS(1, 3),
      ONLY_WITH("families", 1u << TEXTURE_FAMILY_ngldm | 1u << TEXTURE_FAMILY_all), .later = true,
      .help = "ngldm: max distance of neighbours, in voxels along each axis (Chebyshev)"},
+    {ROW(texture_options, number, energy_shift), "0.0", LIMITS(-1e9, 1e9), .later = true,
+     .help = "added to the values in energy and root mean square: the voxelArrayShift of pyradiomics"},
     {ROW(texture_options, integer, ngldm_alpha), "0", LIMITS(0, 256),
      ONLY_WITH("families", 1u << TEXTURE_FAMILY_ngldm | 1u << TEXTURE_FAMILY_all), .later = true,
      .help = "ngldm: max difference of the levels of dependent neighbours"},

@@ -42,6 +42,7 @@ struct feature_definition {
     int value_power;
     bool of_levels; /* computed from levels, in a family that does not need levels */
     bool of_bits;   /* computed from the morphological mask only, in a family that needs values */
+    bool of_shift;  /* computed from values plus energy_shift */
     int percent;    /* of intensity or volume, its own setting; 0: no setting */
 };
 

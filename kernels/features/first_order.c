@@ -26,10 +26,26 @@ static const struct feature_definition first_order_definitions[FIRST_ORDER_FEATU
     {"median_absolute_deviation", "Median absolute deviation", "N72L", .unit = "", .value_power = 1},
     {"coefficient_of_variation", "Coefficient of variation", "7TET", .unit = "1"},
     {"quartile_coefficient_of_dispersion", "Quartile coefficient of dispersion", "9S40", .unit = "1"},
-    {"energy", "Energy", "N8CA", .unit = "", .value_power = 2},
-    {"root_mean_square", "Root mean square", "5ZWQ", .unit = "", .value_power = 1},
+    {"energy", "Energy", "N8CA", .unit = "", .value_power = 2, .of_shift = true},
+    {"root_mean_square", "Root mean square", "5ZWQ", .unit = "", .value_power = 1, .of_shift = true},
     {"entropy", "Discretised intensity entropy", "TLU2", .unit = "1", .of_levels = true},
 };
+
+/* Computes energy and root mean square of the values plus a shift. */
+static void
+first_order_shift(struct value_list *list, double shift, struct feature_value *values)
+{
+    struct feature_value statistics[STATISTICS];
+
+    if (shift == 0)
+        return;
+    for (size_t i = 0; i < list->size; i++)
+        list->items[i].value += shift;
+    statistics_of(list, statistics);
+    values[FIRST_ORDER_VARIANCE + STATISTIC_ENERGY - STATISTIC_VARIANCE] = statistics[STATISTIC_ENERGY];
+    values[FIRST_ORDER_VARIANCE + STATISTIC_ROOT_MEAN_SQUARE - STATISTIC_VARIANCE] =
+        statistics[STATISTIC_ROOT_MEAN_SQUARE];
+}
 
 static int
 first_order_values(const struct feature_region *region, size_t set, const uint64_t *counts,
@@ -51,6 +67,7 @@ first_order_values(const struct feature_region *region, size_t set, const uint64
         values[FIRST_ORDER_STANDARD_DEVIATION] = feature_present(sqrt(statistics[STATISTIC_VARIANCE].value));
         for (int s = STATISTIC_VARIANCE; s < STATISTICS; s++)
             values[FIRST_ORDER_VARIANCE + s - STATISTIC_VARIANCE] = statistics[s];
+        first_order_shift(&list, region->volume->options->energy_shift, values);
         if (region->no_levels)
             values[FIRST_ORDER_ENTROPY] = feature_absent(region->no_levels);
     }

@@ -44,7 +44,8 @@ def objects(d, job):
             "symmetric": None if row["symmetric"] is None else bool(row["symmetric"]),
             "interpolation": settings.get("interpolation"), "rounding": settings.get("rounding"),
             **{key: int(settings[key]) if key in settings else None for key in ("alpha", "percent")},
-            **{key: float(settings[key]) if key in settings else None for key in ("sigma", "isotropic_mm", "in_plane_mm")}})
+            **{key: float(settings[key]) if key in settings else None
+               for key in ("sigma", "isotropic_mm", "in_plane_mm", "energy_shift")}})
     return found
 
 

@@ -269,7 +269,7 @@ describe_levels(const struct feature_region *region, char settings[FEATURE_SETTI
 
 /* Settings that several features of a set share. */
 struct told {
-    bool any, levels, values;
+    bool any, levels, values, shifts;
     char settings[FEATURE_SETTINGS];
 };
 
@@ -286,9 +286,10 @@ describe_feature(const struct step *step, const struct measured *measured, const
     const struct texture_resample *resample = options->resample;
     const bool levels = definition->of_levels || family->needs == FEATURE_NEEDS_LEVELS;
     const bool values = family->needs >= FEATURE_NEEDS_VALUES && !definition->of_bits;
-    if (told->any && told->levels == levels && told->values == values)
+    const bool shifts = definition->of_shift && options->energy_shift != 0;
+    if (told->any && told->levels == levels && told->values == values && told->shifts == shifts)
         return;
-    *told = (struct told){true, levels, values, ""};
+    *told = (struct told){true, levels, values, shifts, ""};
     if (levels)
         describe_levels(measured->region, told->settings);
     if (values && step->request->reals)
@@ -304,6 +305,8 @@ describe_feature(const struct step *step, const struct measured *measured, const
     }
     if (values && options->sigma > 0)
         feature_put_number(told->settings, FEATURE_sigma, options->sigma);
+    if (shifts)
+        feature_put_number(told->settings, FEATURE_energy_shift, options->energy_shift);
     if (family->describe)
         family->describe(options, measured->set, told->settings);
 }

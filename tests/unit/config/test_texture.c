@@ -561,6 +561,7 @@ START_TEST(texture_is_written_with_its_defaults)
                                        "  levels = 32;\n"
                                        "  sigma = 0.0;\n"
                                        "  first_order = true;\n"
+                                       "  energy_shift = 0.0;\n"
                                        "  glcm = {\n"
                                        "    aggregation = \"2d-averaged\";\n"
                                        "    symmetric = true;\n"
