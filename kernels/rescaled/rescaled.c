@@ -99,3 +99,9 @@ rescaled_blocks(const struct rescaled_values *values, const struct coarse_grid *
     free(job.spaces);
     return 0;
 }
+
+int64_t
+rescaled_blocks_bytes(const struct image_extent *extent)
+{
+    return RESCALED_THREADS * 2 * extent->columns * (int64_t)sizeof(double);
+}

@@ -58,6 +58,9 @@ int64_t rescaled_smooth_bytes(const struct image_extent *extent);
 int rescaled_blocks(const struct rescaled_values *values, const struct coarse_grid *grid, int16_t *blocks,
                     struct error *error);
 
+/* Returns the bytes that rescaled_blocks() needs. */
+int64_t rescaled_blocks_bytes(const struct image_extent *extent);
+
 /*
  * Finds the components of a mask whose mean is at least `least`, by the rules of KERNELS_MASK_DROP_MEAN_BELOW, without
  * limits and padding. Sums begin with the first voxel of a component, and go on to neighbours. Both masks have the min

@@ -206,5 +206,5 @@ rescaled_fuzzy(const struct rescaled_values *values, const struct kernels_fuzzy_
 int64_t
 rescaled_fuzzy_bytes(const struct image_extent *extent)
 {
-    return 2 * image_voxels(extent) * (int64_t)sizeof(uint32_t);
+    return (2 * image_voxels(extent) + STRENGTHS) * (int64_t)sizeof(uint32_t);
 }

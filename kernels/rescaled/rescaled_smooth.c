@@ -164,5 +164,6 @@ out:
 int64_t
 rescaled_smooth_bytes(const struct image_extent *extent)
 {
-    return (image_voxels(extent) + RESCALED_THREADS * image_slice_voxels(extent)) * (int64_t)sizeof(double);
+    const int64_t line = extent->columns + 2 * (int64_t)SMOOTH_MAX_RADIUS;
+    return (image_voxels(extent) + RESCALED_THREADS * (image_slice_voxels(extent) + line)) * (int64_t)sizeof(double);
 }

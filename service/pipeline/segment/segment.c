@@ -61,6 +61,13 @@ segmentation_count_bytes(struct segmentation *segmentation)
         bytes->passing = own.passing > bytes->passing ? own.passing : bytes->passing;
         bytes->passing = steps > bytes->passing ? steps : bytes->passing;
     }
+    if (!segmentation->is_coarse && segmentation->coarse &&
+        rescaled_series_is_apart(segmentation->instances, segmentation->stack)) {
+        const struct geometry_stack *stack = segmentation->stack;
+        const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
+        const int64_t blocks = rescaled_blocks_bytes(&extent);
+        bytes->passing = blocks > bytes->passing ? blocks : bytes->passing;
+    }
 }
 
 int

@@ -227,6 +227,24 @@ START_TEST(memory_of_a_coarse_grid)
 
 END_TEST
 
+/* Slices with rescales of their own: filtered values, means of components, fuzzy connectedness, and means of blocks. */
+START_TEST(memory_of_real_values)
+{
+    static struct conf_step means = {.kind = CONF_STEP_DROP_MEAN_BELOW, .amount = 100, .connectivity = 6};
+    static const struct conf_segment segments[] = {
+        {.range = {.ends = {0, 2000}}, .method = CONF_RANGE, .smooth_mm = 1},
+        {.range = {.ends = {0, 4000}}, .method = CONF_RANGE, .then = &means, .then_count = 1},
+        {.method = CONF_FUZZY, .seeds = &seed, .seed_count = 1, .estimate_voxels = 2, .weight = 0.5, .threshold = 0.5},
+        {.range = {.ends = {0, 2000}}, .method = CONF_RANGE, .grid_mm = 2},
+    };
+    seed = (struct conf_seed){CONF_VOXEL, {50, 40, 5}};
+    segment = segments[_i];
+    make_series(12, false);
+    expect_predicted(12, 1.6);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -238,6 +256,7 @@ main(void)
     tcase_add_test(tcase, memory_of_measurements_around_seeds);
     tcase_add_loop_test(tcase, lists_of_sections_and_of_growth, 0, 3);
     tcase_add_loop_test(tcase, memory_of_a_coarse_grid, 0, 2);
+    tcase_add_loop_test(tcase, memory_of_real_values, 0, 4);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
