@@ -271,6 +271,12 @@ begin_volume(struct job *job)
     struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_of_lane(job)};
     set_up_segmentation(job);
     int rc = segmentation_prepare(&job->segmentation, &demand, error);
+    struct segment_bytes *bytes = &job->segmentation.bytes;
+    const int64_t written = results_bytes(job->pipeline, job->source.grid.stack, job->compute->threads);
+    if (written > bytes->passing) { /* results are written when segmentation has returned its memory */
+        demand.beside_bytes += written - bytes->passing;
+        bytes->passing = written;
+    }
     texture_groups_demand(job->pipeline, &job->source.grid, job->segmentation.bytes.passing, &demand);
     quantities_demand(job->pipeline, &job->source.grid, &demand);
     if (rc == 0)

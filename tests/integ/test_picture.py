@@ -198,3 +198,12 @@ def test_pictures_beyond_four_gib_fail_once(daemon, tmp_path):
     drop(phantom(tmp_path / "in", "--size", "16x16x5000", "--multi-frame"), d.inbox)
     (job,) = d.wait_jobs(1)
     assert (job["state"], job["code"], job["attempts"]) == ("FAILED", "PICTURE_TOO_LARGE", 1), job["message"]
+
+
+def test_memory_of_pictures_counts_before_the_job(run, tmp_path):
+    """Eight frames in colour and the overview need more than the volume of 1 MB."""
+    phantom(tmp_path / "in", "--size", "96x96x64")
+    assert run(tmp_path / "in", "seg", "memory_mib = 16.0;", '"seg"').exists()
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        run(tmp_path / "in", "picture", "memory_mib = 16.0;", '"picture"')
+    assert "JOB_TOO_LARGE" in refused.value.stderr and "(memory_mib of pipeline soft)" in refused.value.stderr

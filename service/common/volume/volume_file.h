@@ -60,6 +60,9 @@ enum volume_gzip { VOLUME_PLAIN, VOLUME_GZIP_STORED, VOLUME_GZIP };
 int volume_write_to(int fd, enum volume_format format, enum volume_gzip gzip, const struct volume_grid *grid,
                     enum volume_type type, volume_fill *fill, void *context, int threads, struct error *error);
 
+/* Returns a bound of the memory that gzip needs for slices of so many bytes. */
+int64_t volume_gzip_bytes(int64_t slice, int threads);
+
 /* Writes into a new file as above. NIfTI whose name ends in ".gz" is stored gzip. Does not sync. Leaves no file after a
  * failure. */
 int volume_write(int folder, const char *name, enum volume_format format, const struct volume_grid *grid,

@@ -141,6 +141,15 @@ write_gzip(struct volume_output *output, const void *head)
     return rc;
 }
 
+int64_t
+volume_gzip_bytes(int64_t slice, int threads)
+{
+    enum { STATE = 300 << 10 }; /* of deflate() */
+
+    const int64_t plain = (slice > PIECE_BYTES ? slice : PIECE_BYTES) + NIFTI_HEAD_SIZE;
+    return threads * (plain + (int64_t)deflateBound(NULL, (uLong)plain) + FLUSH_BYTES + STATE);
+}
+
 static int
 write_plain(struct volume_output *output, const void *head)
 {

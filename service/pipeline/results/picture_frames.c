@@ -20,6 +20,8 @@ enum {
     MAX_SIDE = 1024,
     LETTERS = 18, /* pixels per em of a frame of 512 */
     LEGEND_LINES = 3,
+    MAX_LINE = 2,          /* heights of letters in a line of text, in bytes counted ahead */
+    SMALL_BYTES = 1 << 18, /* of a worker: glyphs, spans, and lines of a slice */
 };
 
 /* A thread's own. */
@@ -135,16 +137,40 @@ draw_legend(const struct picture_frames *frames, struct picture_worker *worker, 
 
 /* ---------------------------------------------------------------------------------- layout - */
 
-/* Sets the size of frames and the place of slices on them. */
-static int
-lay_out_frames(struct picture_frames *frames)
+/* Returns the size of a slice on a frame. */
+static struct box
+image_size(const struct geometry_stack *stack)
 {
-    const struct geometry_stack *stack = frames->request->stack;
     const double across = stack->columns * panel_spacing(stack, 0), down = stack->rows * panel_spacing(stack, 1);
     const int voxels = stack->columns > stack->rows ? stack->columns : stack->rows;
     const int side = voxels < MIN_SIDE ? MIN_SIDE : voxels > MAX_SIDE ? MAX_SIDE : voxels;
     const double scale = side / fmax(across, down);
-    const int width = (int)fmax(1, round(across * scale)), height = (int)fmax(1, round(down * scale));
+    return (struct box){.width = (int)fmax(1, round(across * scale)), .height = (int)fmax(1, round(down * scale))};
+}
+
+int64_t
+picture_frames_bytes(const struct geometry_stack *stack, size_t segments, int threads)
+{
+    const int64_t pixel = sizeof(float) + 2; /* of a panel: its value, cover and core */
+    const struct box image = image_size(stack);
+    const int64_t width = image.width < MIN_SIDE ? MIN_SIDE : image.width;
+    const int64_t line = MAX_LINE * width * LETTERS / MIN_SIDE;
+    const int64_t frame = width * (image.height + (2 + LEGEND_LINES) * line);
+    const int64_t values = (image.width + 2) * (int64_t)(image.height + 2) * pixel;
+    const int64_t workers = threads < PICTURE_BATCH ? threads : PICTURE_BATCH;
+    /* Colours of a batch or of the overview, and a frame as it is encoded, decoded and inflated. */
+    const struct sheet_size sheet = sheet_size(segments);
+    const int64_t batch = 3 * frame * (PICTURE_BATCH + 3), overview = 3 * (sheet.tiles + sheet.texts) * (1 + 3);
+    return (batch > overview ? batch : overview) + sheet.tiles * pixel + SMALL_BYTES +
+           workers * (frame + values + SMALL_BYTES);
+}
+
+/* Sets the size of frames and the place of slices on them. */
+static int
+lay_out_frames(struct picture_frames *frames)
+{
+    const struct box image = image_size(frames->request->stack);
+    const int width = image.width, height = image.height;
     frames->width = width < MIN_SIDE ? MIN_SIDE : width;
     frames->letters = frames->width * LETTERS / MIN_SIDE;
     struct lettering *lettering = lettering_new(frames->letters);

@@ -21,6 +21,9 @@ struct picture_frames;
 int picture_frames_make(const struct drawing_request *request, int32_t sources, struct picture_frames **frames);
 void picture_frames_free(struct picture_frames *frames);
 
+/* Returns a bound of the memory for drawing, writing and reading back the pictures of a stack with so many segments. */
+int64_t picture_frames_bytes(const struct geometry_stack *stack, size_t segments, int threads);
+
 /* Fills the members of a request, whose member `only` is set, that describe and draw the frames. */
 void picture_frames_fill(struct picture_frames *frames, struct picture_request *request);
 

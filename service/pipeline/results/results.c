@@ -12,6 +12,7 @@
 #include "dicom/objects/seg/seg.h"
 #include "dicom/read/annotation/object_peek.h"
 #include "service/common/clock.h"
+#include "service/common/volume/volume_file.h"
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/row.h"
 #include "service/pipeline/segment/object.h"
@@ -520,6 +521,16 @@ results_write_all(struct results *results)
     if (rc == 0 && preview.rc)
         rc = results_file_error(report, preview.rc, "write", "preview.png");
     return rc;
+}
+
+int64_t
+results_bytes(const struct conf_pipeline *pipeline, const struct geometry_stack *stack, int threads)
+{
+    const int64_t slice = (int64_t)stack->columns * stack->rows * (int64_t)sizeof(float);
+    const int64_t pictures =
+        pipeline->results & CONF_RESULT_PICTURE ? picture_frames_bytes(stack, pipeline->segment_count, threads) : 0;
+    const int64_t volumes = pipeline->results & CONF_RESULT_NIFTI ? volume_gzip_bytes(slice, threads) : 0;
+    return pictures > volumes ? pictures : volumes;
 }
 
 int

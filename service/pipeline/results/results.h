@@ -43,6 +43,9 @@ struct results_request {
  */
 int results_write(const struct results_request *request, struct pipeline_report *report);
 
+/* Returns a bound of the memory for writing pictures and NIfTI files. Other objects need little besides the masks. */
+int64_t results_bytes(const struct conf_pipeline *pipeline, const struct geometry_stack *stack, int threads);
+
 /*
  * Writes the record, job.json, from the report, waits until all files are synced, and publishes
  * them. Returns 0, or -errno with the error filled.

@@ -259,6 +259,19 @@ sheet_lay_out(struct sheet *sheet)
     sheet->height = top + sheet->gap;
 }
 
+struct sheet_size
+sheet_size(size_t segments)
+{
+    enum { LINE = SHEET_LETTERS * 3 / 2, SLICE_ROWS = SHEET_SLICES / SHEET_COLUMNS, TEXTS = 10 };
+
+    const int64_t tile = SHEET_WIDTH / SHEET_COLUMNS;
+    /* An only slice is a square, and smaller. A line of text and half a line are between rows of tiles. */
+    return (struct sheet_size){
+        .tiles = SHEET_WIDTH * (3 * tile / 2 + SLICE_ROWS * 5 * tile / 4),
+        .texts = SHEET_WIDTH * (TEXTS + 2 * (1 + SLICE_ROWS) + (int64_t)segments) * LINE,
+    };
+}
+
 /* ------------------------------------------------------------------------- panel by panel -- */
 
 struct sheet_panels {

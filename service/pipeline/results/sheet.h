@@ -23,6 +23,13 @@ enum { SHEET_COLUMNS = 3, SHEET_SLICES = 12, SHEET_PLANES = 3 };
 /* Pixels: three times the size on a telephone, where letters then have 11 per em. */
 enum { SHEET_WIDTH = 3 * 390, SHEET_LETTERS = 3 * 11, SHEET_OUTLINE = 2 };
 
+/* Returns a bound of the pixels of a sheet: of its tiles, and of its texts for so many segments and ten other lines. */
+struct sheet_size {
+    int64_t tiles, texts;
+};
+
+struct sheet_size sheet_size(size_t segments);
+
 /* Text on the sheet. */
 struct sheet_text {
     struct box box; /* with the swatch */

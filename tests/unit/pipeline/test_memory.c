@@ -3,6 +3,7 @@
  * volume has all possible values, it must not be much less.
  */
 #include "service/pipeline/grid.h"
+#include "service/pipeline/results/picture_frames.h"
 #include "service/pipeline/segment/segment.h"
 #include "service/pipeline/segment/segment_coarse.h"
 #include "tests/unit/counted.h"
@@ -245,6 +246,58 @@ START_TEST(memory_of_real_values)
 
 END_TEST
 
+/* Of pictures: small slices, slices as they are, and wide ones. Encoding, and reading back, take as much again. */
+START_TEST(memory_of_pictures)
+{
+    enum { NAMES = 12 };
+
+    static const int sides[][2] = {{COLUMNS, ROWS}, {700, 600}, {1500, 300}};
+    const int columns = sides[_i][0], rows = sides[_i][1], words = (columns + 63) / 64;
+    struct drawing_segment segments[NAMES];
+    struct picture_request request = {.only = -1};
+    struct picture_frames *made;
+    make_series(12, true);
+    stack.columns = columns;
+    stack.rows = rows;
+    uint16_t *voxels = calloc((size_t)columns * (size_t)rows * PLANES, sizeof *voxels);
+    uint64_t *bits = calloc((size_t)words * (size_t)rows * PLANES, sizeof *bits);
+    ck_assert(voxels && bits);
+    memset(bits, 0xF0, (size_t)words * (size_t)rows * PLANES * sizeof *bits);
+    const struct image_mask mask = {.bits = bits, .words_per_row = words, .voxels = columns * rows * PLANES / 2};
+    for (int i = 0; i < NAMES; i++)
+        segments[i] = (struct drawing_segment){.mask = &mask, .label = "Segment with a name"};
+    const struct drawing_request drawing = {.instances = pointers,
+                                            .stack = &stack,
+                                            .voxels = voxels,
+                                            .segments = segments,
+                                            .segment_count = NAMES,
+                                            .note = "",
+                                            .window = {40, 80},
+                                            .threads = 1};
+    ck_assert_int_eq(picture_frames_make(&drawing, 0, &made), 0);
+    picture_frames_free(made);
+    count_allocations();
+    ck_assert_int_eq(picture_frames_make(&drawing, 0, &made), 0);
+    picture_frames_fill(made, &request);
+    uint8_t *rgb = malloc((size_t)request.columns * (size_t)request.rows * 3 * PICTURE_BATCH);
+    ck_assert_int_eq(request.draw(request.context, 0, PICTURE_BATCH, rgb), 0);
+    free(rgb);
+    request.only = PLANES;
+    picture_frames_fill(made, &request);
+    rgb = malloc((size_t)request.columns * (size_t)request.rows * 3);
+    ck_assert_int_eq(request.draw(request.context, PLANES, 1, rgb), 0);
+    counted.on = false;
+    free(rgb);
+    picture_frames_free(made);
+    free(voxels);
+    free(bits);
+    const int64_t predicted = picture_frames_bytes(&stack, NAMES, 1);
+    ck_assert_msg(predicted >= counted.most && (double)predicted <= 6 * (double)counted.most,
+                  "%lld bytes were predicted, and %lld taken", (long long)predicted, (long long)counted.most);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -257,6 +310,7 @@ main(void)
     tcase_add_loop_test(tcase, lists_of_sections_and_of_growth, 0, 3);
     tcase_add_loop_test(tcase, memory_of_a_coarse_grid, 0, 2);
     tcase_add_loop_test(tcase, memory_of_real_values, 0, 4);
+    tcase_add_loop_test(tcase, memory_of_pictures, 0, 3);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
