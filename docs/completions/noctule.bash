@@ -181,7 +181,7 @@ _noctule() {
         kind=presets
         ;;
     profiles)
-        options='--json'
+        options='--json --pyradiomics'
         kind=profiles
         ;;
     version)
@@ -295,6 +295,7 @@ _noctule() {
     quarantine:--limit) kind=nothing ;;
     presets:--test) kind=folders ;;
     presets:--output | presets:-o) kind=folders ;;
+    profiles:--pyradiomics) kind=files ;;
     *) value='' ;;
     esac
     [[ $current == -* && ! $value ]] && kind='' words=$options

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "config/config.h"
+#include "service/cli/profile_pyradiomics.h"
 #include "service/common/file_ops.h"
 #include "service/common/json.h"
 
@@ -244,6 +245,7 @@ cli_load_preset(const char *name, struct conf **conf)
 struct shelf_options {
     bool json;
     char *test, *output; /* presets only */
+    char *pyradiomics;   /* profiles only */
 };
 
 /* Writes a configuration with the preset as its only pipeline. */
@@ -308,7 +310,12 @@ static const struct cli_option preset_rows[] = {
              "the outcomes of its checks"},
     {"output", 'o', &cli_folder, CLI_AT(struct shelf_options, output), .help = "folder for the results of --test"},
     {0}};
-static const struct cli_option shelf_rows[] = {CLI_JSON(struct shelf_options), {0}};
+static const struct cli_option shelf_rows[] = {CLI_JSON(struct shelf_options),
+                                               {"pyradiomics", 0, &cli_file, CLI_AT(struct shelf_options, pyradiomics),
+                                                .help = "print the texture groups that measure as this parameter file "
+                                                        "of pyradiomics (YAML) does, or name the settings "
+                                                        "that are not available"},
+                                               {0}};
 
 static int
 shelf_check(struct cli_call *call)
@@ -319,6 +326,8 @@ shelf_check(struct cli_call *call)
         return cli_usage_error(name, "--test and --output require each other");
     if (options->test && call->count == 0)
         return cli_usage_error(name, "--test needs a preset");
+    if (options->pyradiomics && (options->json || call->count > 0))
+        return cli_usage_error(name, "--pyradiomics takes no name and no --json");
     return options->json && call->count > 0 && !options->test ? cli_usage_error(name, "takes one name, or --json")
                                                               : EXIT_OK;
 }
@@ -331,6 +340,8 @@ shelf_run(struct cli_call *call)
     const struct shelf_options *options = call->options;
     if (options->test)
         return test_run(call);
+    if (options->pyradiomics)
+        return profile_pyradiomics_print(options->pyradiomics);
     char *folder = conf_share_path(shelf->folder);
     if (!folder) {
         cli_print_error("out of memory");
@@ -357,7 +368,7 @@ const struct cli_command cli_presets = {.name = "presets",
 
 const struct cli_command cli_profiles = {.name = "profiles",
                                          .help = "list installed profiles with their sources, or print one",
-                                         .usage = {"[--json]", "NAME"},
+                                         .usage = {"[--json]", "NAME", "--pyradiomics FILE"},
                                          .options = shelf_rows,
                                          .size = sizeof(struct shelf_options),
                                          .kind = &cli_profile,
