@@ -228,7 +228,6 @@ class RleColourReader : public PixelReader
         if (next_item() != 0)
             differ("the Basic Offset Table is not empty");
         voxels_ = static_cast<size_t>(layout.rows) * static_cast<size_t>(layout.columns);
-        samples_.resize(voxels_);
         buffer_.resize(channels * voxels_ + ahead_max);
     }
 
@@ -236,14 +235,10 @@ class RleColourReader : public PixelReader
     {
         encoded_.resize(next_item());
         file_.read(encoded_.data(), encoded_.size());
-        for (size_t k = 0; k < channels; k++) {
-            std::fill(samples_.begin(), samples_.end(), uint16_t{0});
-            if (const char *why =
-                    rle_decode_segment(encoded_.data(), encoded_.size(), channels, k, 0, voxels_, samples_.data()))
+        for (size_t k = 0; k < channels; k++)
+            if (const char *why = rle_decode_segment(encoded_.data(), encoded_.size(), channels, k, voxels_,
+                                                     buffer_.data() + k, channels))
                 differ("frame %zu cannot be decoded: %s", frame + 1, why);
-            for (size_t i = 0; i < voxels_; i++)
-                buffer_[channels * i + k] = static_cast<uint8_t>(samples_[i]);
-        }
         if (frame + 1 == layout_.frames && (next_item(0xe0dd) != 0 || !file_.at_end()))
             differ("PixelData is not at the end of the file");
         first_bit = 0;
@@ -268,7 +263,6 @@ class RleColourReader : public PixelReader
     WrittenFile file_;
     size_t voxels_ = 0;
     std::vector<uint8_t> encoded_, buffer_;
-    std::vector<uint16_t> samples_; /* of one channel */
 };
 
 bool

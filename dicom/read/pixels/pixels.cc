@@ -227,6 +227,16 @@ read_native_frame(struct dicom_pixels &pixels, int32_t frame, void *destination,
     return 0;
 }
 
+/* Decodes pixels.bytes to pixels of Bits Allocated. Returns "" or why that failed. */
+std::string
+decode_rle(const struct dicom_pixels &pixels, void *destination)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    const char *why = rle_decode(pixels.bytes.data(), pixels.bytes.size(),
+                                 static_cast<size_t>(instance.bits_allocated / 8), frame_pixels(instance), destination);
+    return why ? why : "";
+}
+
 /* Decodes pixels.bytes. Returns "" or why that failed. */
 std::string
 pixels_decode(const struct dicom_pixels &pixels, uint16_t *samples)
@@ -234,12 +244,15 @@ pixels_decode(const struct dicom_pixels &pixels, uint16_t *samples)
     const struct dicom_instance &instance = *pixels.instance;
     const codec_frame frame{pixels.syntax, &instance, pixels.bytes};
     switch (pixels.syntax->codec) {
-    case TRANSFER_RLE:
-        if (const char *why =
-                rle_decode(pixels.bytes.data(), pixels.bytes.size(), static_cast<size_t>(instance.bits_allocated / 8),
-                           frame_pixels(instance), samples))
-            return why;
-        return {};
+    case TRANSFER_RLE: {
+        const size_t count = frame_pixels(instance);
+        /* Widens 8 bits, decoded to the upper half, from the front. */
+        uint8_t *bytes = reinterpret_cast<uint8_t *>(samples) + (instance.bits_allocated == 8 ? count : 0);
+        const std::string why = decode_rle(pixels, bytes);
+        for (size_t i = 0; i < count && instance.bits_allocated == 8; i++)
+            samples[i] = bytes[i];
+        return why;
+    }
     case TRANSFER_JPEG:
     case TRANSFER_JPEG_LS:
         return codec_decode_jpeg(frame, samples);
@@ -265,15 +278,18 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
         next += fragment.length;
     }
     const bool narrow = instance.pixel == IMAGE_UINT8;
+    const bool direct = narrow && pixels.syntax->codec == TRANSFER_RLE; /* without samples of 16 bits */
     const size_t count = frame_pixels(instance);
-    if (narrow)
+    if (narrow && !direct)
         pixels.samples.resize(count);
     uint16_t *samples = narrow ? pixels.samples.data() : static_cast<uint16_t *>(destination);
-    const std::string why = pixels_decode(pixels, samples);
+    const std::string why = direct ? decode_rle(pixels, destination) : pixels_decode(pixels, samples);
     if (!why.empty())
         return error_set_files(error, -EBADMSG, CODE_PIXELS_UNDECODABLE, instance.path, nullptr,
                                "Frame %d of %s (%s) cannot be decoded: %s.", frame + 1, text_base_name(instance.path),
                                pixels.syntax->name, why.c_str());
+    if (direct)
+        return 0;
     if (narrow)
         for (size_t i = 0; i < count; i++)
             static_cast<uint8_t *>(destination)[i] = static_cast<uint8_t>(samples[i]);

@@ -15,15 +15,15 @@ extern "C" {
 #endif
 
 /*
- * Decodes one of the segments of a frame: one byte of each of `count` pixels, OR-ed into the samples at `shift`. Returns
- * NULL, or why the frame cannot be decoded; then the samples are undefined.
+ * Decodes one of the segments of a frame: a byte of each of `count` pixels, to every stride-th byte. Returns NULL, or why
+ * the frame cannot be decoded; then these bytes are undefined.
  */
-const char *rle_decode_segment(const uint8_t *bytes, size_t size, size_t segments, size_t segment, unsigned shift,
-                               size_t count, uint16_t *samples);
+const char *rle_decode_segment(const uint8_t *bytes, size_t size, size_t segments, size_t segment, size_t count,
+                               uint8_t *to, size_t stride);
 
-/* Decodes one frame of `count` pixels of one sample in `bytes_per_pixel` (1 or 2) bytes. Returns
- * NULL, or why the frame cannot be decoded; then the samples are undefined. */
-const char *rle_decode(const uint8_t *bytes, size_t size, size_t bytes_per_pixel, size_t count, uint16_t *samples);
+/* Decodes one frame of `count` pixels of one sample in `bytes_per_pixel` (1 or 2) bytes, in the order of this machine.
+ * Returns as above. */
+const char *rle_decode(const uint8_t *bytes, size_t size, size_t bytes_per_pixel, size_t count, void *pixels);
 
 #ifdef __cplusplus
 }
