@@ -68,32 +68,38 @@ iso_time_to_ms(const char *text, int64_t *ms)
     return 0;
 }
 
+/* Writes the local time of Unix milliseconds. Returns whether the text is complete. */
+static bool
+iso_time_write_local(int64_t ms, char local[LOCAL_TIME_SIZE])
+{
+    time_t seconds = (time_t)((ms - (ms % 1000 + 1000) % 1000) / 1000);
+    struct tm tm;
+    return localtime_r(&seconds, &tm) && strftime(local, LOCAL_TIME_SIZE, "%Y-%m-%d %H:%M:%S %z", &tm) > 0;
+}
+
 int
 iso_time_to_local(const char *text, char local[LOCAL_TIME_SIZE])
 {
     int64_t ms;
+    if (iso_time_to_ms(text, &ms) == 0 && iso_time_write_local(ms, local))
+        return 0;
     local[0] = '\0';
-    if (iso_time_to_ms(text, &ms) != 0)
-        return -EINVAL;
-    time_t seconds = (time_t)((ms - (ms % 1000 + 1000) % 1000) / 1000);
-    struct tm tm;
-    if (!localtime_r(&seconds, &tm) || strftime(local, LOCAL_TIME_SIZE, "%Y-%m-%d %H:%M:%S %z", &tm) == 0)
-        local[0] = '\0';
-    return local[0] ? 0 : -EINVAL;
+    return -EINVAL;
 }
 
-/* Returns the length of the time at the start of a text, completed in `whole`; 0: there is none. */
-static size_t
-iso_time_at(const char *text, char whole[ISO_TIME_SIZE])
+size_t
+iso_time_at(const char *text, int64_t *ms)
 {
     static const char *const rests[] = {":00.000Z", ".000Z", "Z"};
     static const size_t lengths[] = {16, 19, 23}; /* to minutes, to seconds, to milliseconds */
-    int64_t ms;
+    char whole[ISO_TIME_SIZE];
+    if (*text < '0' || *text > '9')
+        return 0;
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         if (strnlen(text, lengths[i] + 1) <= lengths[i] || text[lengths[i]] != 'Z')
             continue;
         snprintf(whole, ISO_TIME_SIZE, "%.*s%s", (int)lengths[i], text, rests[i]);
-        if (iso_time_to_ms(whole, &ms) == 0)
+        if (iso_time_to_ms(whole, ms) == 0)
             return lengths[i] + 1;
     }
     return 0;
@@ -102,13 +108,13 @@ iso_time_at(const char *text, char whole[ISO_TIME_SIZE])
 char *
 iso_time_localise(const char *text)
 {
-    char whole[ISO_TIME_SIZE], local[LOCAL_TIME_SIZE];
+    char local[LOCAL_TIME_SIZE];
+    int64_t ms;
     /* The shortest time, of 17 characters, becomes one of 25. */
     char *copy = malloc(2 * strlen(text) + LOCAL_TIME_SIZE), *end = copy;
     while (copy && *text) {
-        const bool digit = *text >= '0' && *text <= '9';
-        const size_t length = digit ? iso_time_at(text, whole) : 0;
-        if (length > 0 && iso_time_to_local(whole, local) == 0) {
+        const size_t length = iso_time_at(text, &ms);
+        if (length > 0 && iso_time_write_local(ms, local)) {
             end = stpcpy(end, local);
             text += length;
         } else {

@@ -7,6 +7,7 @@
 #ifndef NOCTULE_DB_ISO_TIME_H
 #define NOCTULE_DB_ISO_TIME_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define ISO_TIME_LENGTH 24
@@ -23,6 +24,10 @@ int iso_time_to_ms(const char *text, int64_t *ms);
 
 /* Writes the local time of a text that iso_time_to_ms() reads. Writes "" and returns -EINVAL for other texts. */
 int iso_time_to_local(const char *text, char local[LOCAL_TIME_SIZE]);
+
+/* Returns the length of the UTC time at the start of a text, with or without seconds, and sets *ms. Returns 0 if there
+ * is none. */
+size_t iso_time_at(const char *text, int64_t *ms);
 
 /*
  * Returns a copy of a text in which each UTC time, with or without seconds, is a local time. The

@@ -39,6 +39,7 @@ enum report_list_name {
     PERIOD_COMPUTE,
     PERIOD_SLOWEST,
     PERIOD_HOURS,
+    WEB_BAR,
     WEB_NOW,
     WEB_NOW_SERIES,
     WEB_NOW_DELIVERIES,
@@ -76,7 +77,7 @@ enum report_list_name {
     WEB_FOUND_STUDY,
     REPORT_LIST_COUNT,
 
-    PERIOD_COUNT = WEB_NOW
+    PERIOD_COUNT = WEB_BAR
 };
 
 struct report_column {

@@ -29,7 +29,7 @@ report_each_alert(struct report *report, int (*take)(void *context, const struct
     if (rc < 0)
         return report_conclude(report, NULL, rc, error);
     while ((rc = database_step(&report->db, row)) == 1) {
-        char *text = report_printable(report_text(row, 5));
+        char *text = report_harmless(report_text(row, 5));
         const struct report_alert alert = {.id = report_text(row, 0),
                                            .severity = sqlite3_column_int(row, 1),
                                            .since_ms = report_alert_time(row, 2),

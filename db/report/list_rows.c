@@ -286,6 +286,13 @@ static const struct report_column period_hours[] = {
     .tail = "WHERE " condition "(?1 = '' OR " number " < CAST(?1 AS INTEGER)) ORDER BY " number " DESC" MOST,          \
     .mark = (number)
 
+/* Counts of the menu. */
+static const struct report_column web_bar[] = {
+    AS(review, "to review", NUMBER, "jobs_review"),
+    AS(undelivered, "not delivered", NUMBER,
+       "deliveries_pending + deliveries_sending + deliveries_delayed + deliveries_failed"),
+};
+
 static const struct report_column web_now[] = {
     AS(running, "running", NUMBER, "jobs_running"),
     AS(ready, "ready", NUMBER, "jobs_ready"),
@@ -814,6 +821,7 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                             .tail = "WHERE total_seconds IS NOT NULL ORDER BY total_seconds DESC, job LIMIT 5"),
     [PERIOD_HOURS] = LIST("hours", "Per hour", NULL, period_hours, "steps s", .with = HOURS, .tail = ""),
 
+    [WEB_BAR] = FIGURES("bar", "Menu", web_bar, "v_night", ""),
     [WEB_NOW] =
         FIGURES("now", "Jobs", web_now, "(SELECT *, " DURATION(eta) ", " DURATION(oldest_waiting) " FROM v_night)", ""),
     [WEB_NOW_SERIES] = FIGURES("now_series", "Series", web_now_series, "v_night", ""),

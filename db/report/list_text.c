@@ -41,15 +41,27 @@ report_character(const char *text, size_t *length)
     return bytes;
 }
 
+/* Returns the text, or NULL for NULL. */
+static char *
+report_without_controls(char *text)
+{
+    size_t length;
+    for (char *c = text; c && *c; c += length)
+        if (report_character(c, &length) == 0)
+            memset(c, ' ', length);
+    return text;
+}
+
+char *
+report_harmless(const char *text)
+{
+    return report_without_controls(strdup(text));
+}
+
 char *
 report_printable(const char *text)
 {
-    size_t length;
-    char *copy = iso_time_localise(text);
-    for (char *c = copy; c && *c; c += length)
-        if (report_character(c, &length) == 0)
-            memset(c, ' ', length);
-    return copy;
+    return report_without_controls(iso_time_localise(text));
 }
 
 /* Returns the number of characters: continuation bytes of UTF-8 have no width. */

@@ -103,9 +103,10 @@ int report_print_lines(struct report *report, const char *sql, const struct data
                        FILE *out);
 
 /*
- * Returns a malloc'd text for people: local times, and a space for each control character (C0, DEL,
- * C1), so that no text can move a cursor.
+ * Returns a malloc'd text with a space for each control character (C0, DEL, C1), so that no text can move a cursor.
+ * report_printable() also makes times local.
  */
+char *report_harmless(const char *text);
 char *report_printable(const char *text);
 
 /* Returns -ENOENT if there is no such job. */

@@ -10,16 +10,11 @@ web_view_now(const struct web_view *view, struct error *error)
 
     static const enum report_list_name lists[] = {WEB_RUNNING, WEB_CONFIGURATION, REPORT_LIST_COUNT};
 
-    const struct alerts *alerts = &view->web->alerts.list;
-    const enum alert_severity worst = alerts_worst(alerts);
-    fprintf(view->out, "<section class=\"verdict%s\"><h2>Alerts</h2>",
-            worst == ALERT_BROKEN      ? " bad"
-            : worst == ALERT_ATTENTION ? " warn"
-                                       : "");
-    if (worst == ALERT_WAITS)
-        fputs("<p>No alert needs attention.</p>", view->out);
-    html_alerts(alerts, view->out);
-    fputs("</section>\n<div class=\"ones\">\n", view->out);
+    fputs("<section id=\"alerts\"><h2>Alerts</h2>", view->out);
+    if (view->web->alerts.list.count == 0)
+        fputs("<p class=\"dim\">No alert, and no job waits for a condition.</p>", view->out);
+    html_alerts(&view->web->alerts.list, NULL, NULL, view->out);
+    fputs("</section>\n<div class=\"tiles\">\n", view->out);
     const int rc = web_view_lists(view, figures, error);
     fputs("</div>\n", view->out);
     return rc ? rc : web_view_lists(view, lists, error);
@@ -31,7 +26,7 @@ web_view_devices(const struct web_view *view, struct error *error)
     static const enum report_list_name lists[] = {WEB_DEVICES, WEB_DEVICE_EVENTS, WEB_PROGRAMS, REPORT_LIST_COUNT};
 
     const struct conf_compute *compute = &view->web->conf->compute;
-    fputs("<section><h2>Configuration</h2><dl class=\"below\"><dt>backend</dt><dd>", view->out);
+    fputs("<section><h2>Configuration</h2><dl><dt>backend</dt><dd>", view->out);
     html_text(compute->backend, view->out);
     fputs("</dd><dt>devices</dt><dd>", view->out);
     for (size_t i = 0; i < compute->device_count; i++) {

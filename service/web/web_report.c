@@ -32,10 +32,11 @@ web_view_report(const struct web_view *view, struct error *error)
         rc = report_period_read(view->web->report, since_ms, until_ms, &period, error);
     if (rc)
         return rc;
-    char since[SHOWN_TIME], until[SHOWN_TIME];
-    shown_time(period->since, since);
-    shown_time(period->until, until);
-    fprintf(view->out, "<p>%s to %s</p>\n", since, until);
+    fputs("<span class=\"dim\">", view->beside);
+    html_time(period->since, view->beside);
+    fputs(" to ", view->beside);
+    html_time(period->until, view->beside);
+    fputs("</span>", view->beside);
     html_report_figures(period, view->out);
     html_report_tables(period, web_view_links, view->out);
     report_period_free(period);

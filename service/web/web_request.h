@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 /* Names of query parameters. Others are ignored. */
-#define REQUEST_VALUES(VALUE) VALUE(id) VALUE(uid) VALUE(q) VALUE(after) VALUE(list) VALUE(day) VALUE(still)
+#define REQUEST_VALUES(VALUE) VALUE(id) VALUE(uid) VALUE(q) VALUE(after) VALUE(list) VALUE(day) VALUE(live)
 #define REQUEST_VALUE(name)   REQUEST_##name,
 
 enum request_value { REQUEST_VALUES(REQUEST_VALUE) REQUEST_VALUE_COUNT };
@@ -28,6 +28,7 @@ struct web_reply {
     int status;
     const char *type; /* static */
     bool keeps;       /* browsers may cache it for an hour; must not contain patient data */
+    char *location;   /* the address of a redirect, malloc'd; the server frees it */
     bool needs_token; /* request credentials from the browser */
     FILE *out;        /* stream for the text; web_server.c checks it for errors */
     char *bytes;      /* or the content, malloc'd; the server frees it */

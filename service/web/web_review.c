@@ -31,8 +31,8 @@ review_figure(const struct web_view *view, const struct report_table *table, siz
     fputs("</strong>", out);
     review_line(table, row, "message", "found", out);
     review_line(table, row, "outdated", "code", out);
-    review_line(table, row, "modality", "faint", out);
-    review_line(table, row, "series_description", "faint", out);
+    review_line(table, row, "modality", "dim", out);
+    review_line(table, row, "series_description", "dim", out);
     fputs("<br><a class=\"uid\" href=\"series?uid=", out);
     html_query(uid, out);
     fputs("\">", out);
@@ -53,9 +53,9 @@ web_view_review(const struct web_view *view, struct error *error)
         review_figure(view, &list, row);
     fputs("</div>", view->out);
     if (list.row_count == 0)
-        fputs("<p class=\"faint\">no results under review</p>", view->out);
+        fputs("<p class=\"dim\">no results under review</p>", view->out);
     else
-        fprintf(view->out, "<p class=\"hint small faint\">See <code>%s</code></p>", list.list->hint);
+        fprintf(view->out, "<p class=\"hint\">See <code>%s</code></p>", list.list->hint);
     fputs("</section>\n", view->out);
     web_view_more(view, &list);
     report_table_free(&list);

@@ -6,28 +6,16 @@
 #include "service/common/clock.h"
 #include "service/common/html/html.h"
 #include "service/common/log.h"
+#include "service/web/web_frame.h"
 #include "service/web/web_view.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define QUERY_SECONDS   5 /* for all queries of an answer */
-#define REFRESH_SECONDS 30
+#define QUERY_SECONDS 5 /* for all queries of an answer */
 
-enum { OK = 200, UNAUTHORIZED = 401, NOT_FOUND = 404, MISDIRECTED = 421, UNAVAILABLE = 503 };
-
-struct route {
-    const char *path;
-    const char *title;                                             /* of a page, else NULL */
-    int (*view)(const struct web_view *view, struct error *error); /* of a page, or: */
-    const enum report_list_name *lists;                            /* up to REPORT_LIST_COUNT */
-    /* for programs */
-    int (*answer)(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
-    bool in_menu, refreshes;
-    bool open;     /* no token needed */
-    bool is_alone; /* does not use the database */
-};
+enum { OK = 200, MOVED = 301, UNAUTHORIZED = 401, NOT_FOUND = 404, MISDIRECTED = 421, UNAVAILABLE = 503 };
 
 static int
 web_make_alerts(struct web *web, struct error *error)
@@ -82,6 +70,16 @@ answer_style(struct web *web, const struct web_request *request, struct web_repl
 }
 
 static int
+answer_icon(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
+{
+    (void)web, (void)request, (void)error;
+    answer->type = "image/svg+xml";
+    answer->keeps = true;
+    fputs(web_frame_icon, answer->out);
+    return 0;
+}
+
+static int
 answer_preview(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
 {
     unsigned char *bytes;
@@ -99,8 +97,8 @@ answer_preview(struct web *web, const struct web_request *request, struct web_re
         __VA_ARGS__, REPORT_LIST_COUNT                                                                                 \
     }
 
-static const struct route routes[] = {
-    {.path = "/", .title = "Now", .view = web_view_now, .in_menu = true, .refreshes = true},
+static const struct web_route routes[] = {
+    {.path = "/", .title = "Overview", .view = web_view_now, .in_menu = true, .refreshes = true},
     {.path = "/queue",
      .title = "Queue",
      LISTS(WEB_HOLDS, WEB_RUNNING, WEB_WAITING, WEB_PROGRAM_RUNS, WEB_GATHERING, WEB_PULLING),
@@ -122,6 +120,7 @@ static const struct route routes[] = {
     {.path = "/search", .title = "Search", .view = web_view_search},
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
     {.path = "/style.css", .answer = answer_style, .open = true, .is_alone = true},
+    {.path = "/icon.svg", .answer = answer_icon, .open = true, .is_alone = true},
     {.path = "/metrics", .answer = answer_metrics},
     {.path = "/readyz", .answer = answer_ready, .open = true},
     {.path = "/healthz", .answer = answer_health, .open = true, .is_alone = true},
@@ -129,75 +128,9 @@ static const struct route routes[] = {
 
 enum { ROUTES = sizeof routes / sizeof *routes };
 
-/* -------------------------------------------------------------------------- head and foot ---- */
-
-static void
-frame_menu(const struct route *here, const struct web_request *request, const struct alerts *alerts, FILE *out)
-{
-    static const char *const words[][2] = {
-        {"good", "&#10003; ok"}, {"attention", "&#9650; attention"}, {"broken", "&#10007; broken"}};
-
-    fputs("<header><a class=\"skip\" href=\"#content\">Skip to content</a><nav aria-label=\"Pages\">", out);
-    for (int i = 0; i < ROUTES; i++)
-        if (routes[i].in_menu)
-            fprintf(out, "<a href=\"%s\"%s>%s</a>", routes[i].path[1] ? routes[i].path + 1 : "./",
-                    &routes[i] == here ? " aria-current=\"page\"" : "", routes[i].title);
-    fputs("</nav>", out);
-    if (alerts) { /* the state of the service, from the list of /readyz */
-        const enum alert_severity worst = alerts_worst(alerts);
-        size_t count = 0;
-        for (size_t i = 0; i < alerts->count; i++)
-            count += alerts->items[i].severity != ALERT_WAITS && !alerts->items[i].ack.by;
-        fprintf(out, "<a class=\"state %s\" href=\"./\">%s", words[worst][0], words[worst][1]);
-        if (count > 0)
-            fprintf(out, ": %zu alert%s", count, count == 1 ? "" : "s");
-        fputs("</a>", out);
-    }
-    fputs("<form action=\"search\" role=\"search\"><label for=\"q\">Search</label>"
-          "<input id=\"q\" name=\"q\" type=\"search\" autocomplete=\"off\" maxlength=\"200\" "
-          "placeholder=\"accession, patient, UID, job\" value=\"",
-          out);
-    html_text(request->values[REQUEST_q], out);
-    fputs("\"><button>Find</button></form></header>\n", out);
-}
-
-static void
-frame_write(const struct route *here, const char *title, const struct web_request *request, const struct alerts *alerts,
-            const char *content, FILE *out)
-{
-    const bool refreshes =
-        here && here->refreshes && !*request->values[REQUEST_still] && !*request->values[REQUEST_after];
-    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-          "<meta name=\"robots\" content=\"noindex\">\n",
-          out);
-    if (refreshes)
-        fprintf(out, "<meta http-equiv=\"refresh\" content=\"%d\">\n", REFRESH_SECONDS);
-    fprintf(out,
-            "<title>%s - Noctule</title><link rel=\"stylesheet\" href=\"style.css\"></head>\n"
-            "<body>",
-            title);
-    frame_menu(here, request, alerts, out);
-    fprintf(out, "<main id=\"content\"><h1>%s</h1>\n%s", title, content);
-    const char *address = here && here->path[1] ? here->path + 1 : "./";
-    if (here && here->refreshes && *request->values[REQUEST_still])
-        fprintf(out,
-                "<p class=\"refresh faint small\">This page is not refreshed: <a "
-                "href=\"%s\">refresh it every %d s</a></p>\n",
-                address, REFRESH_SECONDS);
-    else if (here && here->refreshes)
-        fprintf(out,
-                "<p class=\"refresh faint small\">This page is refreshed every %d s: <a "
-                "href=\"%s?still=1\">stop</a></p>\n",
-                REFRESH_SECONDS, address);
-    fputs("<footer class=\"faint small\">Noctule " NOCTULE_VERSION ", read-only</footer>"
-          "</main></body></html>\n",
-          out);
-}
-
 /* -------------------------------------------------------------------------------- routing ---- */
 
-static const struct route *
+static const struct web_route *
 route_find(const char *path)
 {
     for (int i = 0; i < ROUTES; i++)
@@ -207,8 +140,7 @@ route_find(const char *path)
 }
 
 static void
-route_refuse(const struct route *route, const struct web_request *request, int status, const char *title,
-             const char *why, struct web_reply *answer)
+route_refuse(const struct web_route *route, int status, const char *title, const char *why, struct web_reply *answer)
 {
     char *text = NULL;
     size_t size = 0;
@@ -223,45 +155,80 @@ route_refuse(const struct route *route, const struct web_request *request, int s
         html_text(why, out);
         fputs("</p></section>\n", out);
         fflush(out);
-        frame_write(NULL, title, request, NULL, text, answer->out);
+        web_frame_write(
+            &(struct web_frame){.routes = routes, .route_count = ROUTES, .title = title, .content = text, .beside = ""},
+            answer->out);
     }
     if (out)
         fclose(out);
     free(text);
 }
 
-/* Writes the complete web or an error. A truncated web could look complete. */
+/* Leads from an old address to the page that replaced it, with the day of the request. */
+static void
+route_move(const struct web_route *route, const struct web_request *request, struct web_reply *answer)
+{
+    struct text_stream address;
+    const char *day = request->values[REQUEST_day];
+    answer->type = "text/plain; charset=utf-8";
+    fprintf(answer->out, "moved to %s\n", route->moved);
+    if (text_open(&address))
+        return;
+    fprintf(address.out, "%s%s", route->moved, *day ? "?day=" : "");
+    html_query(day, address.out);
+    if (text_close(&address))
+        return;
+    answer->status = MOVED;
+    answer->location = address.bytes;
+}
+
+/* Writes the complete page or an error. A truncated page could look complete. */
 static int
-route_view(struct web *web, const struct route *route, const struct web_request *request, struct web_reply *answer,
+route_view(struct web *web, const struct web_route *route, const struct web_request *request, struct web_reply *answer,
            struct error *error)
 {
-    struct text_stream content;
+    struct text_stream content, beside;
     int rc = text_open(&content);
     if (rc)
         return error_set_system(error, rc, "make the page");
-    const struct web_view view = {web, request, content.out};
+    if ((rc = text_open(&beside))) {
+        free(text_close(&content) ? NULL : content.bytes);
+        return error_set_system(error, rc, "make the page");
+    }
+    const struct web_view view = {web, request, content.out, beside.out};
+    struct web_frame frame = {.routes = routes,
+                              .route_count = ROUTES,
+                              .route = route,
+                              .request = request,
+                              .title = route->title,
+                              .alerts = &web->alerts.list};
+    char title[64];
+    const int64_t job = route->view == web_view_job ? web_request_number(request, REQUEST_id) : 0;
+    if (job > 0) { /* "Job 12" */
+        snprintf(title, sizeof title, "%s %lld", route->title, (long long)job);
+        frame.title = title;
+    }
     rc = web_make_alerts(web, error);
     if (rc == 0)
         rc = route->view ? route->view(&view, error) : web_view_lists(&view, route->lists, error);
-    const int closed = text_close(&content);
-    if (closed)
-        return rc ? rc : error_set_system(error, closed, "make the page");
+    if (rc == 0)
+        rc = web_frame_count(web->report, &frame, error);
+    const int closed = text_close(&content), closed_beside = text_close(&beside);
+    if (rc == 0 && (closed || closed_beside))
+        rc = error_set_system(error, closed ? closed : closed_beside, "make the page");
     if (rc == 0) {
-        char title[64];
-        const int64_t job = route->view == web_view_job ? web_request_number(request, REQUEST_id) : 0;
-        if (job > 0) /* "Job 12" */
-            snprintf(title, sizeof title, "%s %lld", route->title, (long long)job);
-        else
-            snprintf(title, sizeof title, "%s", route->title);
-        frame_write(route, title, request, &web->alerts.list, content.bytes, answer->out);
+        frame.content = content.bytes;
+        frame.beside = beside.bytes;
+        web_frame_write(&frame, answer->out);
     }
-    free(content.bytes);
+    free(closed ? NULL : content.bytes);
+    free(closed_beside ? NULL : beside.bytes);
     return rc;
 }
 
 static int
-route_handle(struct web *web, const struct route *route, const struct web_request *request, struct web_reply *answer,
-             struct error *error)
+route_handle(struct web *web, const struct web_route *route, const struct web_request *request,
+             struct web_reply *answer, struct error *error)
 {
     int rc = route->is_alone || web->report ? 0 : report_open(web->database, &web->report, error);
     if (rc) {
@@ -286,35 +253,36 @@ route_handle(struct web *web, const struct route *route, const struct web_reques
 enum web_server_turn
 web_turn(const char *path)
 {
-    const struct route *route = route_find(path);
+    const struct web_route *route = route_find(path);
     return !route || !route->open ? WEB_SERVER_IN_TURN : route->is_alone ? WEB_SERVER_NOW : WEB_SERVER_NEXT;
 }
 
 void
 web_answer(struct web *web, const struct web_request *request, struct web_reply *answer)
 {
-    const struct route *route = route_find(request->path);
+    const struct web_route *route = route_find(request->path);
     struct error error = {0};
     if (!web_access_is_known_host(&web->access, request->host)) {
-        route_refuse(route, request, MISDIRECTED, "Wrong host name", "this host name is not configured (page.hosts)",
-                     answer);
+        route_refuse(route, MISDIRECTED, "Wrong host name", "this host name is not configured (page.hosts)", answer);
     } else if (!(route && route->open) && !web_access_is_authorized(&web->access, request->authorization)) {
         answer->needs_token = true;
-        route_refuse(route, request, UNAUTHORIZED, "Token required",
+        route_refuse(route, UNAUTHORIZED, "Token required",
                      "enter any user name, and the token of page.token_file as password", answer);
     } else if (!route) {
-        route_refuse(NULL, request, NOT_FOUND, "Not found", "this page does not exist", answer);
+        route_refuse(NULL, NOT_FOUND, "Not found", "this page does not exist", answer);
+    } else if (route->moved) {
+        route_move(route, request, answer);
     } else {
         const int rc = route_handle(web, route, request, answer, &error);
         if (rc == -ENOENT) {
-            route_refuse(route, request, NOT_FOUND, "Not found", error.message, answer);
+            route_refuse(route, NOT_FOUND, "Not found", error.message, answer);
         } else if (rc == -ETIMEDOUT) {
-            route_refuse(route, request, UNAVAILABLE, "Too slow",
+            route_refuse(route, UNAVAILABLE, "Too slow",
                          "the database query took too long; use sqlite3 instead (views v_jobs, v_series)", answer);
         } else if (rc) { /* The reason may contain paths. Only the log and authorized users get it. */
             log_warn("page.failed", LOG_STR("path", route->path), LOG_STR("reason", error.message));
-            route_refuse(route, request, UNAVAILABLE, "Not ready",
-                         route->open ? "see the log of noctuled" : error.message, answer);
+            route_refuse(route, UNAVAILABLE, "Not ready", route->open ? "see the log of noctuled" : error.message,
+                         answer);
         }
     }
 }

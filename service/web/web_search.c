@@ -40,7 +40,7 @@ search_series(const struct web_view *view, struct report_query query, struct err
     if (list.row_count > 0)
         html_table(&list, web_view_links, view->out);
     else
-        fputs("<section><h2>Results</h2><p class=\"faint\">no matching series</p></section>\n", view->out);
+        fputs("<section><h2>Results</h2><p class=\"dim\">no matching series</p></section>\n", view->out);
     web_view_more(view, &list);
     report_table_free(&list);
     return 0;

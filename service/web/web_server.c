@@ -97,6 +97,10 @@ web_server_send(struct web_server *server, struct MHD_Connection *connection, st
     complete &= MHD_add_response_header(response, "Content-Type", answer->type);
     if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
         complete &= MHD_add_response_header(response, "Allow", "GET, HEAD");
+    if (answer->location)
+        complete &= MHD_add_response_header(response, "Location", answer->location);
+    free(answer->location);
+    answer->location = NULL;
     if (answer->needs_token)
         complete &= MHD_add_response_header(response, "WWW-Authenticate", "Basic realm=\"Noctule\", charset=\"UTF-8\"");
     const enum MHD_Result queued =
@@ -233,8 +237,10 @@ web_server_on_completed(void *context, struct MHD_Connection *connection, void *
 {
     struct web_server_job *job = *state;
     (void)context, (void)connection, (void)code;
-    if (job)
-        free(job->answer.bytes); /* that was not sent */
+    if (job) { /* was not sent */
+        free(job->answer.bytes);
+        free(job->answer.location);
+    }
     free(job);
     *state = NULL;
 }

@@ -1,44 +1,15 @@
-/* web_style.c - styles of the web UI. */
+/* web_style.c - the style sheets of the web UI within the program, in the order in which they apply. */
 #include "service/web/web_view.h"
 
-/* clang-format off */
-const char web_style[] =
-    "header{background:var(--card);border-bottom:1px solid var(--line);padding:8px 16px;display:flex;\n"
-    "    flex-wrap:wrap;gap:8px 20px;align-items:center;justify-content:space-between}\n"
-    "nav a{display:inline-block;padding:8px 10px;border-radius:6px;text-decoration:none;color:var(--ink)}\n"
-    "nav a[aria-current]{background:var(--mark);font-weight:600}\n"
-    "nav a:hover{text-decoration:underline}\n"
-    "main a{color:var(--link)}\n"
-    ":root{--link:#1f5fa8}\n"
-    "@media(prefers-color-scheme:dark){:root{--link:#86b7ee}}\n"
-    "a:focus-visible,input:focus-visible,button:focus-visible{outline:3px solid var(--warn);outline-offset:2px}\n"
-    ".skip{position:absolute;left:-999px}\n"
-    ".skip:focus{left:8px;top:8px;background:var(--card);padding:8px;z-index:1}\n"
-    "form{display:flex;gap:6px;align-items:center;flex:0 1 auto}\n"
-    "label{font-size:.87rem;color:var(--faint)}\n"
-    "input,button{font:inherit;color:inherit;background:var(--page);border:1px solid var(--faint);border-radius:6px;\n"
-    "    padding:6px 9px;min-width:0}\n"
-    "input{width:250px}\n"
-    "button{cursor:pointer;background:var(--mark)}\n"
-    ".more,.refresh{margin:12px 0 0}\n"
-    ".t{white-space:nowrap}\n"
-    ".verdict{border-left-color:var(--good)}\n"
-    ".verdict.warn{border-left-color:var(--warn)}\n"
-    ".verdict.bad{border-left-color:var(--bad)}\n"
-    ".state{padding:6px 10px;border:1px solid currentcolor;border-radius:6px;text-decoration:none;font-weight:600}\n"
-    ".state.good{color:var(--good)}\n"
-    ".state.attention{color:var(--warn)}\n"
-    ".state.broken{color:var(--bad)}\n"
-    "progress{width:90px;accent-color:var(--good)}\n"
-    ".looks a{display:block}\n"
-    ".looks strong a,.looks a.uid{display:inline}\n"
-    ".preview img{max-width:100%;height:auto;display:block;border-radius:6px}\n"
-    "td a,dd a{overflow-wrap:anywhere}\n"
-    "footer{margin-top:20px}\n"
-    "@media(max-width:560px){\n"
-    "    header{padding:6px 10px}\n"
-    "    form{width:100%}\n"
-    "    input{flex:1;width:auto}\n"
-    "}\n"
-    "@media print{header,.more,footer{display:none}}\n";
-/* clang-format on */
+/* NOCTULE_STYLES is the folder service/web/style (service/CMakeLists.txt). */
+#define STYLE(file) ".incbin \"" NOCTULE_STYLES "/" file "\"\n"
+
+__asm__(".pushsection .rodata\n"
+        ".globl web_style\n"
+        ".hidden web_style\n"
+        ".type web_style, %object\n"
+        "web_style:\n"
+        /* one line per file */
+        STYLE("frame.css") ".byte 0\n"
+                           ".size web_style, . - web_style\n"
+                           ".popsection\n");

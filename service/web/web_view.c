@@ -62,7 +62,7 @@ web_view_list(const struct web_view *view, enum report_list_name name, struct er
         if (table.row_count > 0)
             html_table(&table, web_view_links, view->out);
         else if (list->none)
-            fprintf(view->out, "<section><h2>%s</h2><p class=\"faint\">%s</p></section>\n", list->heading, list->none);
+            fprintf(view->out, "<section><h2>%s</h2><p class=\"dim\">%s</p></section>\n", list->heading, list->none);
         web_view_more(view, &table);
     }
     report_table_free(&table);

@@ -12,6 +12,22 @@ struct web_view {
     struct web *web;
     const struct web_request *request;
     FILE *out;
+    FILE *beside; /* beside the title: a subtitle, and buttons in <div class="act"> */
+};
+
+/* An address of the web UI: a row of the table in web_routes.c. */
+struct web_route {
+    const char *path;
+    const char *title; /* of a page, else NULL */
+    const char *menu;  /* the path of the page that the menu marks; NULL: none */
+    int (*view)(const struct web_view *view, struct error *error); /* of a page, or: */
+    const enum report_list_name *lists;                            /* up to REPORT_LIST_COUNT */
+    /* for programs */
+    int (*answer)(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
+    const char *moved; /* the page that replaced this address */
+    bool in_menu, refreshes;
+    bool open;     /* no token needed */
+    bool is_alone; /* does not use the database */
 };
 
 /* Links of list cells. */

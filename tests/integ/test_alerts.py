@@ -67,10 +67,10 @@ class Surfaces:
             "status --json": [alert["id"] for alert in self.alerts()],
             "status --check": re.findall(rf"(?:^|; )({ID}): ", now) + re.findall(ID, known),
             **({"doctor": [re.search(rf": ({ID}): ", text)[1] for text in self.doctor()]} if loads else {}),
-            "page": re.findall(rf"<div[^>]*><code>({ID})</code>", site.text("")),
+            "page": re.findall(rf'<li[^>]* data-alert="({ID})"', site.text("")),
             "report": re.findall(rf"^ {{12}}({ID}): ", d.ctl("report", check=False).stdout, re.M),
             "report --json": [alert["id"] for alert in self.alerts("report")],
-            "report --html": re.findall(rf"<div[^>]*><code>({ID})</code>", night.read_text()),
+            "report --html": re.findall(rf'<li[^>]* data-alert="({ID})"', night.read_text()),
             "readyz": re.findall(rf"^({ID}): ", site.ask("readyz")[2].decode(), re.M),
             "metrics": re.findall(r'^noctule_alert\{alert="([^"]+)"\} \d$', site.text("metrics"), re.M),
         }
@@ -115,13 +115,13 @@ def configure(shown, old, new):
 def test_every_place_shows_the_same(shown, tmp_path):
     site, d = shown.site, shown.d
     assert shown.check()[:2] == ("NOCTULE OK", 0)
-    assert "No alert needs attention." in site.page("").data and "✓ ok" in site.page("queue").data
+    assert "Working" in site.page("").data and "Working" in site.page("queue").data
 
     configure(shown, 'backend = "cpu"', 'backend = "cuda"')  # no device is available
     shown.wait("compute")
     assert shown.check()[:2] == ("NOCTULE CRITICAL", 2)
     assert site.ask("readyz")[0] == 503 and site.figures()['noctule_alert{alert="compute"}'] == 2
-    assert "No alert needs attention." not in site.page("").data and "broken: 1 alert" in site.page("queue").data
+    assert "Broken: 1" in site.page("").data and "Broken: 1" in site.page("queue").data
     configure(shown, 'backend = "cuda"', 'backend = "cpu"')
     shown.wait()
 
@@ -206,7 +206,7 @@ def test_acknowledged(shown, tmp_path):
     assert about["reason"] == "a | licence <b>" and about["by"] and about["at"] and about["until"] is None
     text = d.ctl("status").stdout
     assert re.search(r"^Known       1 file quarantined", text, re.M) and "noctule ack --undo quarantine" in text
-    assert "No alert needs attention." in site.page("").data and "a | licence <b>" in site.page("").data
+    assert "Working" in site.page("").data and "a | licence <b>" in site.page("").data
     assert [row for row in json.loads(d.ctl("status", "--json").stdout)["troubles"] if row["level"] != "waits"] == []
 
     assert d.stop() == 0

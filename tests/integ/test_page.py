@@ -58,12 +58,14 @@ class Page(html.parser.HTMLParser):
 
 
 def rows_below(page, heading):
-    """Returns the rows of the table with that heading as displayed: the columns, and the text below them."""
-    (text,) = re.findall(rf"<h2>{re.escape(heading)}</h2>(.*?)</section>", page.replace("<bdi>", "").replace("</bdi>", ""), re.S)
-    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr[^>]*>(.*?)</tr>", text, re.S)]
-    titles = cells[0]
-    return [{**dict(zip(titles, head)), **dict(re.findall(r"<dt>(.*?)</dt><dd[^>]*>(.*?)</dd>", below))}
-            for head, (below,) in zip(cells[1::2], cells[2::2])]
+    """Returns the rows of the table with that heading: the columns by their titles in capitals, and the details that a row
+    unfolds."""
+    page = re.sub(r'<summary>(?:<span class="key">(.*?)</span> )?(.*?)</summary>',
+                  lambda found: f"<dt>{found[1] or 'message'}</dt><dd>{found[2]}</dd>", re.sub("</?bdi>", "", page))
+    (text,) = re.findall(rf"<h2>{re.escape(heading)}</h2>(.*?)</section>", re.sub("<svg.*?</svg>|</?span[^>]*>", "", page), re.S)
+    titles, *rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr[^>]*>(.*?)</tr>", text, re.S)]
+    titles = [re.sub(r"^[^(]+", lambda words: words[0].upper(), title) for title in titles]
+    return [{**dict(zip(titles, cells)), **dict(re.findall(r"<dt>(.*?)</dt><dd[^>]*>(.*?)</dd>", cells[-1]))} for cells in rows]
 
 
 class Site:
@@ -133,11 +135,11 @@ log_level = "debug";
 """ + pipelines.format(segment=SEGMENT)
 
 
-def busy_site(daemon, tmp_path):
+def busy_site(daemon, tmp_path, **others):
     """The web UI of a service with one failed job, one under review, one done but not delivered, and one refused
     series. Sender-controlled texts are hostile."""
     site = Site(daemon, settings=settings_of(tmp_path / "daemon0" / "root"),
-                extra=QUICK + f"destinations = ( {to_archive(free_port())} );\n").start()
+                extra=QUICK + f"destinations = ( {to_archive(free_port())} );\n", **others).start()
     d = site.daemon
     with pydicom.config.disable_value_validation():
         drop(about(small(tmp_path / "done"), AccessionNumber=ACCESSION, PatientID=PATIENT), d.inbox / "done")
@@ -181,7 +183,7 @@ def test_the_pages(site):
     review, failed, refused = (series_of(d, state) for state in ("REVIEW", "FAILED", "REFUSED"))
     pages = {path: site.page(path) for path in PAGES}
     assert {page.titled() for page in pages.values()} == {
-        "Now", "Queue", "Review", "Failures", "Deliveries", "Report", "Devices", "Search"}
+        "Overview", "Queue", "Review", "Failures", "Deliveries", "Report", "Devices", "Search"}
     for path, page in pages.items():
         assert not {"script", "iframe", "object", "embed", "style"} & set(page.tags), path
         assert not [name for _, name, _ in page.attributes if name.startswith("on") or name == "style"], path
@@ -197,7 +199,7 @@ def test_the_pages(site):
     for word in ("MISSING_SLICE", "JOB_TOO_LARGE", "NOT_DICOM", failed["series_uid"], refused["series_uid"]):
         assert word in pages["failures"].data
     assert "expected 1 to 2 ml" in pages["review"].data and "PACS" in pages["deliveries"].data
-    assert "cpu" in pages["devices"].data and pages["night"].tags.count("svg") == 3
+    assert "cpu" in pages["devices"].data and pages["night"].attributes.count(("svg", "class", "chart")) == 3
 
     # Pictures are served only by their job's number.
     ((_, _, source),) = [each for each in pages["review"].attributes if each[:2] == ("img", "src")]
@@ -222,14 +224,16 @@ def test_the_pages(site):
     assert d.stop() == 0
 
 
-def test_automatic_refresh_can_be_stopped(daemon):
+def test_automatic_refresh_is_a_choice(daemon):
     site = Site(daemon, quiet=600.0).start()
     for path in ("", "queue"):
         page = site.page(path)
-        assert ("meta", "http-equiv", "refresh") in page.attributes
-        (link,) = [link for link in page.links() if "still" in link]
-        assert ("meta", "http-equiv", "refresh") not in site.page(link).attributes
-    assert ("meta", "http-equiv", "refresh") not in site.page("review").attributes
+        assert ("meta", "http-equiv", "refresh") not in page.attributes
+        (link,) = [link for link in page.links() if "live=" in link]
+        live = site.page(link)
+        assert ("meta", "http-equiv", "refresh") in live.attributes
+        assert link not in live.links() and (path or "./") in live.links()
+    assert not [link for link in site.page("review").links() if "live=" in link]
 
 
 def test_pulls_are_listed_without_accession_numbers(daemon, study):  # noqa: F811
@@ -259,7 +263,7 @@ def test_pulls_are_listed_without_accession_numbers(daemon, study):  # noqa: F81
         failures = site.text("failures")
         (nothing,) = rows_below(failures, "Failed or incomplete retrievals")
         assert [nothing[title] for title in ("BATCH", "SOURCE", "CODE", "ITEMS", "state")] == [
-            "1", "PACS", "PULL_NOT_FOUND", "2", "NOT_FOUND"]
+            "1", "PACS", "PULL_NOT_FOUND", "2", "Not found"]
         assert nothing["ended"] and nothing["message"] and nothing["remedy"]
         for page in (queue, failures):
             assert "ZX" not in page and not [row for row in d.query("SELECT identifier FROM v_pulls") if row["identifier"] in page]
@@ -323,12 +327,12 @@ def test_a_token(daemon, tmp_path):
     site = Site(daemon, f'bind = "0.0.0.0"; token_file = "{token}";', quiet=600.0).start()
     for path in (*PAGES, "metrics", "preview?id=1", "nothing"):
         headers, text = site.get(path, status=401)
-        assert headers["WWW-Authenticate"].startswith("Basic") and b"Now</h1>" not in text
+        assert headers["WWW-Authenticate"].startswith("Basic") and b"Overview</h1>" not in text
     assert site.text("healthz") == "ok\n"
     wait_for(lambda: site.ask("readyz")[::2] == (200, b"ok\n"), 60, "that it is ready")
     for wrong in ("Bearer", "Bearer x", f"Bearer {TOKEN}0", f"Bearer {TOKEN[:-1]}", "Basic x", f"Basic {TOKEN}"):
         site.get("", status=401, Authorization=wrong)
-    assert site.page("", Authorization=f"Bearer {TOKEN}").titled() == "Now"
+    assert site.page("", Authorization=f"Bearer {TOKEN}").titled() == "Overview"
     basic = base64.b64encode(f"anna:{TOKEN}".encode()).decode()
     assert site.page("queue", Authorization=f"Basic {basic}").titled() == "Queue"
     assert site.figures(Authorization=f"Bearer {TOKEN}")['noctule_page_requests_total{status="401"}'] > 10
@@ -436,7 +440,7 @@ def test_hostile_peers(site):
         site.get("failures?list=refused&after=" + "%ff" * 100)
         site.get("search?q=" + "%00%01%ff" * 50)
         site.get("job?id=18446744073709551617", status=404)
-        assert site.page().titled() == "Now"
+        assert site.page().titled() == "Overview"
         drop(phantom(d.folder / "more", "--size", "32x32x6", "--seed", "9"), d.inbox / "more")
         wait_for(lambda: len(d.jobs()) == 4, 60, "one more job")
     assert d.children("page") == [page]
@@ -456,7 +460,7 @@ def test_half_requests_do_not_silence_healthz(daemon):
             for path in ("healthz", "readyz"):
                 with urllib.request.urlopen(f"http://127.0.0.1:{site.port}/{path}", timeout=15) as answer:
                     assert answer.status == 200 and answer.read() == b"ok\n"
-            assert site.page().titled() == "Now"
+            assert site.page().titled() == "Overview"
     assert site.daemon.stop() == 0
 
 

@@ -6,28 +6,32 @@
 
 #include "service/common/html/html.h"
 
-#include <string.h>
-
 void
 report_write_html(const struct report_content *report, FILE *out)
 {
     const struct report_period *period = report->period;
-    char since[SHOWN_TIME], until[SHOWN_TIME];
-    shown_time(period->since, since);
-    shown_time(period->until, until);
-    fprintf(out,
-            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-            "style-src 'unsafe-inline'; img-src data:\">\n"
-            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-            "<meta name=\"generator\" content=\"noctule " NOCTULE_VERSION "\">\n"
-            "<title>Noctule, %s to %s</title>\n<style>\n%s</style></head>\n<body><main>\n"
-            "<h1>Noctule report</h1><p>%s to %s</p>\n",
-            since, until, html_style, since, until);
-    fprintf(out, "<section class=\"verdict%s\"><p>%s</p>", report->attention ? " bad" : "",
+    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+          "style-src 'unsafe-inline'; img-src data:\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+          "<meta name=\"generator\" content=\"noctule " NOCTULE_VERSION "\">\n<title>Noctule report</title>\n<style>\n",
+          out);
+    fputs(html_style, out);
+    fputs("</style></head>\n<body>", out);
+    html_sprite(out);
+    fputs("<main><div class=\"title\"><h1>Noctule report</h1><span class=\"dim\">", out);
+    html_time(period->since, out);
+    fputs(" to ", out);
+    html_time(period->until, out);
+    fprintf(out, "</span></div>\n<div class=\"verdict %s\">", report->attention ? "bad" : "good");
+    html_icon(report->attention ? MARK_FAILED : MARK_DONE, out);
+    fprintf(out, "<strong>%s</strong></div>\n",
             report->attention ? "An operator must act." : "Nothing needs attention.");
-    html_alerts(&report->alerts->list, out);
-    fputs("</section>\n", out);
+    if (report->alerts->list.count > 0) {
+        fputs("<section><h2>Alerts</h2>", out);
+        html_alerts(&report->alerts->list, NULL, NULL, out);
+        fputs("</section>\n", out);
+    }
     html_report_figures(period, out);
     report_html_previews(report, out);
     html_report_tables(period, NULL, out);

@@ -26,7 +26,7 @@ preview_caption(const struct report_table *table, size_t row, FILE *out)
         const char *text = report_cell(table, row, keys[i]);
         if (!text || !*text)
             continue;
-        fprintf(out, "<br><bdi%s>", i == 2 ? " class=\"uid faint\"" : "");
+        fprintf(out, "<br><bdi%s>", i == 2 ? " class=\"uid dim\"" : "");
         html_text(text, out);
         fputs("</bdi>", out);
     }
@@ -51,7 +51,7 @@ report_preview_figures(const struct report_content *report, size_t count, FILE *
             html_png(bytes, size, "Preview of the segments", out);
             free(bytes);
         } else {
-            fputs("<p class=\"faint small\">no preview, or it is too large for the page</p>", out);
+            fputs("<p class=\"dim small\">no preview, or it is too large for the page</p>", out);
         }
         room -= size;
         preview_caption(table, row, out);
@@ -70,8 +70,8 @@ report_html_previews(const struct report_content *report, FILE *out)
     fprintf(out, "<section><h2>%s</h2>\n", table->list->heading);
     report_preview_figures(report, count, out);
     if (count < table->row_count)
-        fprintf(out, "<p class=\"faint\">and %zu more: <code>noctule review</code></p>", table->row_count - count);
-    fputs("<p class=\"hint small faint\">See <code>", out);
+        fprintf(out, "<p class=\"dim\">and %zu more: <code>noctule review</code></p>", table->row_count - count);
+    fputs("<p class=\"hint\">See <code>", out);
     html_text(table->list->hint, out);
     fputs("</code></p></section>\n", out);
 }

@@ -31,11 +31,52 @@ extern const char html_style[];
 
 /* Writes text escaped for element content and quoted attributes. */
 void html_text(const char *text, FILE *out);
-/* Writes escaped text with times in local time, isolated (<bdi>) so that its text direction cannot
- * affect the text around it. */
+/* Writes escaped text with times as html_time(), isolated (<bdi>) so that its text direction cannot affect the text
+ * around it. */
 void html_untrusted(const char *text, FILE *out);
+/* Writes a time of the database for people, "28 Nov 09:41" in local time, with the UTC time and its seconds as tooltip.
+ * Other texts are written as they are. */
+void html_time(const char *at, FILE *out);
+void html_time_ms(int64_t ms, FILE *out);
+/* Writes a number with thousands separated by commas. */
+void html_count(int64_t count, FILE *out);
+/* Writes "12.3 s", "4 min 20 s", "5 h 2 min" or "2 d 15 h". */
+void html_duration(double seconds, FILE *out);
 /* Writes a value of a URL query. */
 void html_query(const char *text, FILE *out);
+
+/* A state is a shape, a word and a colour. */
+enum html_mark {
+    MARK_DONE,
+    MARK_RUNNING,
+    MARK_WAITING,
+    MARK_RECEIVING,
+    MARK_REVIEW, /* a person must decide */
+    MARK_FAILED,
+    MARK_REFUSED,
+    MARK_HELD,
+    MARK_ATTENTION,
+    MARK_NONE,
+};
+
+/* A state of the database. */
+struct html_state {
+    const char *name; /* "GATHERING" */
+    const char *word; /* "Receiving" */
+    enum html_mark mark;
+};
+
+/* Writes the shapes, once per document and before their use. */
+void html_sprite(FILE *out);
+/* Writes a shape alone; the text beside it must name the state. */
+void html_icon(enum html_mark mark, FILE *out);
+void html_mark(enum html_mark mark, const char *word, FILE *out);
+/* Returns the class of a mark, which gives its colour. */
+const char *html_mark_class(enum html_mark mark);
+/* Returns NULL for an unknown name. */
+const struct html_state *html_find_state(const char *name);
+/* Writes the mark of a state; an unknown name as text. */
+void html_state(const char *name, FILE *out);
 
 /* A link for the cells of a column: `href` followed by the cell. */
 struct html_link {
@@ -43,8 +84,8 @@ struct html_link {
     const char *href; /* "job?id=" */
 };
 
-/* Writes a section: its heading, the first rows, and the number of further rows. `links` may be
- * NULL. */
+/* Writes a section: its heading, the first rows with one line each, and the number of further rows. The last column
+ * unfolds the values that are REPORT_BELOW. `links` may be NULL. */
 void html_table(const struct report_table *table, const struct html_link *links, FILE *out);
 /* Writes the only row of a table as a section of names and figures. */
 void html_figures(const struct report_table *table, FILE *out);
@@ -52,8 +93,10 @@ void html_figures(const struct report_table *table, FILE *out);
 /* Writes all cells of a table's only row, one per line. */
 void html_details(const struct report_table *table, const struct html_link *links, FILE *out);
 
-/* Writes the list of alerts, each with its id, its time, and its remedy or acknowledgement. */
-void html_alerts(const struct alerts *alerts, FILE *out);
+/* Writes the list of alerts, each with its id, its time, and its remedy or acknowledgement. `more` may be NULL: it writes
+ * what follows at the end of the row of an alert, such as a button. */
+void html_alerts(const struct alerts *alerts, void (*more)(const void *context, const struct alert *alert, FILE *out),
+                 const void *context, FILE *out);
 
 /* Reads a PNG file of at most `max_size` bytes below the root, without following a link. The caller
  * must free *bytes. Returns 0 or -errno. */

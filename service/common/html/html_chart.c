@@ -10,6 +10,8 @@
 #define LEFT   34.0 /* x of the axis */
 #define FLOOR  126.0
 #define TOP    10.0
+#define KEY(c)                                                                                                         \
+    "<svg viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"" c "\" width=\"12\" height=\"12\"/></svg>"
 
 struct chart_drawing {
     const struct report_table *table;
@@ -58,8 +60,8 @@ chart_column(const struct chart_drawing *d, size_t row)
     if (d->chart->bad)
         fprintf(d->out, " %s, %g %s", d->chart->good_as, chart_value(d, row, d->chart->bad), d->chart->bad_as);
     fputs("</title>", d->out);
-    const double base = chart_bar(d, row, d->chart->good, "good", FLOOR);
-    chart_bar(d, row, d->chart->bad, "bad", base);
+    const double base = chart_bar(d, row, d->chart->good, "c2", FLOOR);
+    chart_bar(d, row, d->chart->bad, "cf", base);
     fputs("</g>\n", d->out);
 }
 
@@ -71,17 +73,17 @@ html_chart(const struct report_table *table, const struct html_chart *chart, FIL
     for (size_t row = 0; row < table->row_count; row++)
         max = fmax(max, chart_value(&d, row, chart->good) + chart_value(&d, row, chart->bad));
     d.max = chart_round_up(max);
-    fprintf(out, "<figure><figcaption>%s<span class=\"keys small faint\">", chart->title);
+    fprintf(out, "<figure><figcaption>%s</figcaption><div class=\"legend\">", chart->title);
     if (chart->bad)
-        fprintf(out, "<span class=\"key good\"></span>%s<span class=\"key bad\"></span>%s", chart->good_as,
-                chart->bad_as);
-    fputs("</span></figcaption>\n", out);
-    fprintf(out, "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", WIDTH, HEIGHT, chart->title);
+        fprintf(out, "<span>" KEY("c2") "%s</span><span>" KEY("cf") "%s</span>", chart->good_as, chart->bad_as);
+    fputs("</div>\n", out);
+    fprintf(out, "<svg class=\"chart\" viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", WIDTH, HEIGHT,
+            chart->title);
     for (int line = 0; line <= 2; line++) {
         const double share = line / 2.0, y = FLOOR - share * (FLOOR - TOP);
         if (line != 1 || fmod(d.max, 2.0) == 0.0)
             fprintf(out,
-                    "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\"/>"
+                    "<line class=\"grid\" x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\"/>"
                     "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
                     LEFT, WIDTH, y, y, LEFT - 5.0, y + 4.0, share * d.max);
     }

@@ -10,14 +10,17 @@ html_report_figures(const struct report_period *period, FILE *out)
         {"Free space, GiB", "free_gib", NULL, NULL, NULL},
     };
 
-    fputs("<div class=\"ones\">\n", out);
+    fputs("<div class=\"tiles\">\n", out);
     for (int i = 0; i < PERIOD_COUNT; i++)
         if (period->tables[i].list->shape == REPORT_FIGURES)
             html_figures(&period->tables[i], out);
-    fputs("</div>\n<section><div class=\"charts\">\n", out);
-    for (size_t i = 0; i < sizeof charts / sizeof *charts; i++)
+    fputs("</div>\n<div class=\"tiles\">\n", out);
+    for (size_t i = 0; i < sizeof charts / sizeof *charts; i++) {
+        fputs("<section>", out);
         html_chart(&period->tables[PERIOD_HOURS], &charts[i], out);
-    fputs("</div></section>\n", out);
+        fputs("</section>\n", out);
+    }
+    fputs("</div>\n", out);
 }
 
 void

@@ -1,42 +1,82 @@
-/* html_table.c - tables and figures as HTML. */
+/* html_table.c - tables, figures and details as HTML. */
 #include "service/common/html/html.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_ROWS 50 /* rows of a table that are written */
 
+/* Writes a title in capitals with lower case after the first letter, except in abbreviations and in units in brackets. */
+static void
+html_title(const char *title, FILE *out)
+{
+    static const char *const kept[] = {"AE", "IBSI", "SOP", "UID"};
+    const bool capitals = isupper((unsigned char)title[0]) != 0;
+    for (const char *word = title; *word;) {
+        const size_t length = strcspn(word, " ");
+        bool lowers = capitals && *word != '(';
+        for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+            lowers = lowers && !(strlen(kept[i]) == length && strncmp(word, kept[i], length) == 0);
+        for (size_t i = 0; i <= length && word[i]; i++)
+            fputc(lowers && word + i != title ? tolower((unsigned char)word[i]) : word[i], out);
+        word += length + (word[length] == ' ');
+    }
+}
+
+/* Returns the beginning of the address for a column; NULL: it has no link. */
+static const char *
+html_find_link(const struct html_link *links, const char *key)
+{
+    while (links && links->key && strcmp(links->key, key) != 0)
+        links++;
+    return links && links->key ? links->href : NULL;
+}
+
+static bool
+html_is_written(const struct report_table *table, size_t row, size_t column)
+{
+    const char *text = table->cells[row * table->list->column_count + column];
+    return text && *text && !(table->list->columns[column].form & REPORT_SILENT && strcmp(text, "0") == 0);
+}
+
 /* Writes a cell's text, as a link if the column has one. */
 static void
 html_cell(const struct report_table *table, size_t row, size_t column, const struct html_link *links, FILE *out)
 {
-    char buffer[SHOWN_CELL];
-    const char *shown = shown_cell(table, row, column, buffer);
-    while (shown && links && links->key && strcmp(links->key, table->list->columns[column].key) != 0)
-        links++;
-    const char *href = shown && links && links->key ? links->href : NULL;
+    const struct report_column *of = &table->list->columns[column];
+    const char *text = table->cells[row * table->list->column_count + column];
+    if (!html_is_written(table, row, column))
+        return;
+    const char *href = html_find_link(links, of->key);
     if (href) {
         fprintf(out, "<a href=\"%s", href);
-        html_query(shown, out);
+        html_query(text, out);
         fputs("\">", out);
     }
-    if (shown && table->list->columns[column].form & REPORT_SHARE) {
-        const double percent = 100.0 * strtod(shown, NULL);
-        fprintf(out, "<progress max=\"100\" value=\"%.0f\">%.0f %%</progress>", percent, percent);
+    if (of->form & REPORT_SHARE) {
+        const double percent = 100.0 * strtod(text, NULL);
+        fprintf(out, "<progress max=\"100\" value=\"%.0f\" aria-label=\"%.0f %%\">%.0f %%</progress>", percent, percent,
+                percent);
+    } else if (strcmp(of->key, "state") == 0) {
+        html_state(text, out);
+    } else if (of->form & REPORT_TIME) {
+        html_time(text, out);
     } else {
-        html_untrusted(shown ? shown : "\xe2\x80\x93", out);
+        html_untrusted(text, out);
     }
     fputs(href ? "</a>" : "", out);
 }
 
+/* Writes the cells from a column on as names and values: all, or those below the row. */
 static void
-html_lines(const struct report_table *table, size_t row, bool all, const struct html_link *links, FILE *out)
+html_lines(const struct report_table *table, size_t row, size_t from, bool all, const struct html_link *links,
+           FILE *out)
 {
-    fputs("<dl class=\"below\">", out);
-    for (size_t i = 0; i < table->list->column_count; i++) {
-        char buffer[SHOWN_CELL];
+    fputs("<dl>", out);
+    for (size_t i = from; i < table->list->column_count; i++) {
         const struct report_column *column = &table->list->columns[i];
-        if ((!all && !(column->form & REPORT_BELOW)) || !shown_cell(table, row, i, buffer))
+        if ((!all && !(column->form & REPORT_BELOW)) || !html_is_written(table, row, i))
             continue;
         const size_t length = strlen(column->key);
         const bool is_uid = length >= 4 && strcmp(column->key + length - 4, "_uid") == 0;
@@ -56,62 +96,81 @@ html_has_below(const struct report_table *table)
     return false;
 }
 
+/* Writes the last cell: the first value below the row, which unfolds the others. */
+static void
+html_rest(const struct report_table *table, size_t row, const struct html_link *links, FILE *out)
+{
+    size_t first = 0;
+    const size_t columns = table->list->column_count;
+    while (first < columns && !(table->list->columns[first].form & REPORT_BELOW && html_is_written(table, row, first)))
+        first++;
+    fputs("<td class=\"rest\">", out);
+    if (first < columns) {
+        const struct report_column *column = &table->list->columns[first];
+        fputs("<details><summary>", out);
+        if (strcmp(column->key, "message") != 0)
+            fprintf(out, "<span class=\"key\">%s</span> ", column->title);
+        html_cell(table, row, first, NULL, out); /* a link would not unfold */
+        fputs("</summary>", out);
+        html_lines(table, row, html_find_link(links, column->key) ? first : first + 1, false, links, out);
+        fputs("</details>", out);
+    }
+    fputs("</td>", out);
+}
+
 static void
 html_row(const struct report_table *table, size_t row, const struct html_link *links, FILE *out)
 {
-    const bool below = html_has_below(table);
-    fputs(below ? "<tbody><tr class=\"head\">" : "<tr>", out);
-    int columns = 1;
+    fputs("<tr>", out);
     for (size_t i = 0; i < table->list->column_count; i++) {
         const struct report_column *column = &table->list->columns[i];
-        if ((column->form & REPORT_BELOW))
+        if (column->form & REPORT_BELOW)
             continue;
-        fputs(column->form & REPORT_NUMBER       ? "<td class=\"n\">"
-              : column->form & REPORT_TIME       ? "<td class=\"t\">"
-              : strcmp(column->key, "code") == 0 ? "<td class=\"code\">"
-                                                 : "<td>",
-              out);
+        const char *class = column->form & REPORT_NUMBER       ? " class=\"n\""
+                            : column->form & REPORT_TIME       ? " class=\"t\""
+                            : strcmp(column->key, "code") == 0 ? " class=\"code\""
+                                                               : "";
+        fprintf(out, "<td%s data-t=\"", class);
+        html_title(column->title, out);
+        fputs("\">", out);
         html_cell(table, row, i, links, out);
         fputs("</td>", out);
-        columns++;
     }
-    fputs("<td></td>", out); /* takes the remaining width */
+    if (html_has_below(table))
+        html_rest(table, row, links, out);
     fputs("</tr>\n", out);
-    if (!below)
-        return;
-    fprintf(out, "<tr class=\"last\"><td colspan=\"%d\">", columns);
-    html_lines(table, row, false, links, out);
-    fputs("</td></tr></tbody>\n", out);
 }
 
 void
 html_table(const struct report_table *table, const struct html_link *links, FILE *out)
 {
     const size_t rows = table->row_count < MAX_ROWS ? table->row_count : MAX_ROWS;
-    const bool below = html_has_below(table);
     fputs("<section><h2>", out);
     html_text(table->list->heading, out);
-    fputs("</h2>\n<div class=\"wide\"><table>", out);
-    fputs("<thead><tr>", out);
+    fputs("</h2>\n<table class=\"rows\"><thead><tr>", out);
     for (size_t i = 0; i < table->list->column_count; i++) {
         const struct report_column *column = &table->list->columns[i];
         if (column->form & REPORT_BELOW)
             continue;
-        fputs(column->form & REPORT_NUMBER ? "<th class=\"n\">" : "<th>", out);
-        html_text(column->title, out);
+        fputs(column->form & REPORT_NUMBER ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">", out);
+        html_title(column->title, out);
         fputs("</th>", out);
     }
-    fputs("<th></th></tr></thead>\n", out);
-    fputs(below ? "" : "<tbody>", out);
+    fputs(html_has_below(table) ? "<th scope=\"col\">Details</th>" : "", out);
+    fputs("</tr></thead>\n<tbody>", out);
     for (size_t row = 0; row < rows; row++)
         html_row(table, row, links, out);
-    fputs(below ? "</table></div>" : "</tbody></table></div>", out);
-    if (rows < table->row_count)
-        fprintf(out, "<p class=\"faint\">and %zu more</p>", table->row_count - rows);
-    if (table->list->hint) {
-        fputs("<p class=\"hint small faint\">See <code>", out);
-        html_text(table->list->hint, out);
-        fputs("</code></p>", out);
+    fputs("</tbody></table>", out);
+    if (rows < table->row_count || table->list->hint) {
+        fputs("<footer>", out);
+        if (rows < table->row_count)
+            fprintf(out, "and %zu more%s", table->row_count - rows, table->list->hint ? ". " : "");
+        if (table->list->hint) {
+            fputs("See <code>", out);
+            html_text(table->list->hint, out);
+            fputs("</code>", out);
+        }
+        fputs("</footer>", out);
     }
     fputs("</section>\n", out);
 }
@@ -121,18 +180,16 @@ html_figures(const struct report_table *table, FILE *out)
 {
     static const char *const alarms[] = {"failed", "refused", "review", "quarantined"};
 
-    fprintf(out, "<section><h2>%s</h2><dl>", table->list->heading);
+    fprintf(out, "<section><h2>%s</h2><dl class=\"figures\">", table->list->heading);
     for (size_t i = 0; i < table->list->column_count; i++) {
-        char buffer[SHOWN_CELL];
         const struct report_column *column = &table->list->columns[i];
-        const char *shown = shown_cell(table, 0, i, buffer);
-        if (!shown)
+        if (!html_is_written(table, 0, i))
             continue;
         bool is_alarm = false;
         for (size_t k = 0; k < sizeof alarms / sizeof *alarms; k++)
-            is_alarm = is_alarm || (strcmp(column->key, alarms[k]) == 0 && strcmp(shown, "0") != 0);
+            is_alarm = is_alarm || (strcmp(column->key, alarms[k]) == 0 && strcmp(table->cells[i], "0") != 0);
         fprintf(out, "<div%s><dt>%s</dt><dd>", is_alarm ? " class=\"alarm\"" : "", column->title);
-        html_text(shown, out);
+        html_cell(table, 0, i, NULL, out);
         fputs("</dd></div>", out);
     }
     fputs("</dl></section>\n", out);
@@ -144,6 +201,6 @@ html_details(const struct report_table *table, const struct html_link *links, FI
     fputs("<section><h2>", out);
     html_text(table->list->heading, out);
     fputs("</h2>\n", out);
-    html_lines(table, 0, true, links, out);
+    html_lines(table, 0, 0, true, links, out);
     fputs("</section>\n", out);
 }

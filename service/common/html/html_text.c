@@ -2,8 +2,10 @@
 #include "service/common/html/html.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void
 shown_time(const char *at, char text[SHOWN_TIME])
@@ -41,11 +43,74 @@ html_text(const char *text, FILE *out)
 void
 html_untrusted(const char *text, FILE *out)
 {
-    char *localised = iso_time_localise(text);
     fputs("<bdi>", out);
-    html_text(localised ? localised : text, out);
+    while (*text) {
+        int64_t ms;
+        const size_t length = iso_time_at(text, &ms);
+        if (length > 0) {
+            html_time_ms(ms, out);
+            text += length;
+            continue;
+        }
+        /* up to the next digit after another character, where a time may start */
+        size_t end = 1;
+        while (text[end] && !(text[end] >= '0' && text[end] <= '9' && !(text[end - 1] >= '0' && text[end - 1] <= '9')))
+            end++;
+        char *part = strndup(text, end);
+        if (part)
+            html_text(part, out);
+        free(part);
+        text += end;
+    }
     fputs("</bdi>", out);
-    free(localised);
+}
+
+void
+html_time_ms(int64_t ms, FILE *out)
+{
+    char at[ISO_TIME_SIZE], shown[32];
+    const time_t now = time(NULL), then = (time_t)(ms / 1000);
+    struct tm here, present;
+    if (iso_time_from_ms(ms, at) != 0 || !localtime_r(&then, &here) || !localtime_r(&now, &present))
+        return;
+    strftime(shown, sizeof shown, here.tm_year == present.tm_year ? "%-d %b %H:%M" : "%-d %b %Y %H:%M", &here);
+    fprintf(out, "<time datetime=\"%s\" title=\"%.10s %.8s UTC\">%s</time>", at, at, at + 11, shown);
+}
+
+void
+html_time(const char *at, FILE *out)
+{
+    int64_t ms;
+    if (iso_time_to_ms(at, &ms) == 0)
+        html_time_ms(ms, out);
+    else
+        html_text(at, out);
+}
+
+void
+html_count(int64_t count, FILE *out)
+{
+    char digits[32];
+    const int length = snprintf(digits, sizeof digits, "%" PRId64, count);
+    for (int i = 0; i < length; i++) {
+        fputc(digits[i], out);
+        if (digits[i] != '-' && i + 1 < length && (length - i - 1) % 3 == 0)
+            fputc(',', out);
+    }
+}
+
+void
+html_duration(double seconds, FILE *out)
+{
+    const long long whole = (long long)(seconds + 0.5);
+    if (seconds < 60.0)
+        fprintf(out, "%.*f s", seconds < 10.0 ? 1 : 0, seconds);
+    else if (whole < 3600)
+        fprintf(out, "%lld min %lld s", whole / 60, whole % 60);
+    else if (whole < 86400)
+        fprintf(out, "%lld h %lld min", whole / 3600, whole % 3600 / 60);
+    else
+        fprintf(out, "%lld d %lld h", whole / 86400, whole % 86400 / 3600);
 }
 
 void

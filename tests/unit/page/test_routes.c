@@ -65,6 +65,8 @@ START_TEST(without_a_database)
     ck_assert_int_eq(answer_of("/healthz", "", ""), 200);
     ck_assert_str_eq(body, "ok\n");
     ck_assert_int_eq(answer_of("/style.css", "", ""), 200);
+    ck_assert_ptr_nonnull(strstr(body, "frame.css"));
+    ck_assert_int_eq(answer_of("/icon.svg", "", ""), 200);
     ck_assert(!page.lost);
     ck_assert_int_eq(answer_of("/", "", ""), 503);
     ck_assert_ptr_nonnull(strstr(body, "noctule.db")); /* with the reason */
@@ -78,7 +80,7 @@ END_TEST
 
 START_TEST(unknown_paths_are_not_found)
 {
-    static const char *const paths[] = {"",           "/queue/",     "//queue", "/../noctule.db", "/noctule.db",
+    static const char *const paths[] = {"",           "/review/",    "//review", "/../noctule.db", "/noctule.db",
                                         "/preview/1", "/index.html", "*"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         ck_assert_msg(answer_of(paths[i], "", "") == 404, "%s", paths[i]);
@@ -90,7 +92,7 @@ END_TEST
 START_TEST(a_token_is_required_except_for_health)
 {
     strcpy(page.access.token, TOKEN);
-    static const char *const closed[] = {"/", "/queue", "/preview", "/metrics", "/nothing", "/search"};
+    static const char *const closed[] = {"/", "/review", "/preview", "/metrics", "/nothing", "/search"};
     for (size_t i = 0; i < sizeof closed / sizeof *closed; i++)
         ck_assert_msg(answer_of(closed[i], "1", "Bearer x") == 401, "%s", closed[i]);
     ck_assert_int_eq(answer_of("/healthz", "", ""), 200);
