@@ -197,7 +197,7 @@ START_TEST(halves)
 
     for (int order = 0; order < 2; order++) {
         struct resample_case each = upright(1, 1, 4, 2.9999999999919993, order);
-        each.grid = (struct resample_grid){{1, 1, 3}, {1, 1, 3}, {0, 0, 1.5}, {0}};
+        each.grid = (struct resample_grid){{1, 1, 3}, {1, 1, 3}, {0, 0, 1.5}, {0}, false};
         ck_assert_int_eq(only_value(&each, voxels, 0), -1);
         ck_assert_int_eq(only_value(&each, voxels, 1), order ? 2 : 4);
         ck_assert_int_eq(only_value(&each, voxels, 2), order ? 6 : 7);
@@ -220,7 +220,7 @@ START_TEST(beyond_the_ends)
         for (int order = 0; order < 2; order++)
             for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
                 struct resample_case each = upright(axis == 0 ? 3 : 1, axis == 1 ? 3 : 1, axis == 2 ? 3 : 1, 1, order);
-                each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0}};
+                each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0}, false};
                 each.grid.origin[axis] = places[i].place;
                 ck_assert_int_eq(only_value(&each, voxels, 0), places[i].value);
             }
@@ -256,7 +256,7 @@ START_TEST(a_spline_swings_beyond)
         each.pixel = IMAGE_UINT16;
         each.result = (enum image_pixel)result;
         each.outside = 0;
-        each.grid = (struct resample_grid){{2, 1, 1}, {2, 1, 1}, {1.5, 0, 0}, {0}};
+        each.grid = (struct resample_grid){{2, 1, 1}, {2, 1, 1}, {1.5, 0, 0}, {0}, false};
         ck_assert_int_eq(resample_in(variants[0].lane, &each, voxels, &resampled), 0);
         const int32_t below = ref_stored(each.result, resampled, 0);
         ck_assert(result == IMAGE_INT16 ? below < -500 : below == 0);
@@ -275,7 +275,7 @@ START_TEST(regular_planes)
         struct resample_case each = upright(1, 1, 4, 2, RESAMPLE_NEAREST);
         each.origins[3] = regular ? 0.019 : 0.021;
         each.origins[5] = 2.019;
-        each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 1.005}, {0}};
+        each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 1.005}, {0}, false};
         ck_assert_int_eq(only_value(&each, voxels, 0), regular ? 20 : 10);
     }
 }
@@ -290,7 +290,7 @@ START_TEST(a_spline_of_a_parabola)
 
     for (int z = 0; z < 80; z++)
         voxels[z] = (int16_t)(8 * z * z / 2);
-    each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 39.5}, {0}};
+    each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 39.5}, {0}, false};
     ck_assert_int_eq(only_value(&each, voxels, 0), 4 * 39.5 * 39.5);
 }
 
@@ -319,6 +319,51 @@ START_TEST(voxels_of_two_mm)
     expect_side(&each.grid, 0, 100, 2, (203 * 0.97699999809265 - 99 * 2) / 2);
     expect_side(&each.grid, 1, 99, 2, (200 * 0.97699999809265 - 98 * 2) / 2);
     expect_side(&each.grid, 2, 90, 2, (59 * 2.9999999999919993 - 89 * 2) / 2);
+}
+
+END_TEST
+
+/*
+ * The grid of pyradiomics: 9 samples of 2 mm begin at -1 mm. Voxels of 3 mm have their centres at 0.5, 3.5, ... 15.5 mm: the
+ * next one, at 18.5, lies beyond 17 mm. From the end they are at 15.5, 12.5, ... 0.5.
+ */
+START_TEST(voxels_from_the_corner)
+{
+    struct resample_case each = upright(9, 1, 9, 2, RESAMPLE_LINEAR);
+
+    each.planes.origins = each.origins;
+    each.planes.spacing[0] = 2;
+    resample_cornered(&each.planes, (const double[3]){3, 0, 3}, false, &each.grid);
+    expect_side(&each.grid, 0, 6, 3, 0.5);
+    expect_side(&each.grid, 1, 1, 1, 0);
+    expect_side(&each.grid, 2, 6, 3, 0.5);
+    resample_cornered(&each.planes, (const double[3]){3, 0, 3}, true, &each.grid);
+    expect_side(&each.grid, 0, 6, 3, 0.5);
+    expect_side(&each.grid, 2, 6, 3, 0.5);
+    resample_cornered(&each.planes, (const double[3]){0, 0, 1}, true, &each.grid);
+    expect_side(&each.grid, 2, 18, 1, -0.5);
+}
+
+END_TEST
+
+/* Voxels of 4 mm on planes of 2 mm lie half way: at 1, 5, 9 mm, between the planes 0 and 1, 2 and 3, 4 and 5. */
+START_TEST(a_mask_takes_its_nearest_plane)
+{
+    struct resample_case each = upright(1, 1, 6, 2, RESAMPLE_LINEAR);
+    const uint64_t bits[] = {1, 0, 0, 1, 0, 1};
+    uint64_t mask[3];
+    int64_t voxels;
+    struct error error;
+
+    each.planes.origins = each.origins;
+    resample_cornered(&each.planes, (const double[3]){0, 0, 4}, false, &each.grid);
+    expect_side(&each.grid, 2, 3, 4, 1);
+    ck_assert_int_eq(kernels_resample_nearest_mask(&each.planes, &each.grid, bits, mask, &voxels, &error), 0);
+    ck_assert(voxels == 2 && mask[0] == 0 && mask[1] == 1 && mask[2] == 1); /* the later ones: planes 1, 3, 5 */
+    resample_cornered(&each.planes, (const double[3]){0, 0, 4}, true, &each.grid);
+    expect_side(&each.grid, 2, 3, 4, 1);
+    ck_assert_int_eq(kernels_resample_nearest_mask(&each.planes, &each.grid, bits, mask, &voxels, &error), 0);
+    ck_assert(voxels == 1 && mask[0] == 1 && mask[1] == 0 && mask[2] == 0); /* the earlier ones: planes 0, 2, 4 */
 }
 
 END_TEST
@@ -688,6 +733,8 @@ main(void)
     tcase_add_test(tests, a_spline_swings_beyond);
     tcase_add_test(tests, a_spline_of_a_parabola);
     tcase_add_test(tests, voxels_of_two_mm);
+    tcase_add_test(tests, voxels_from_the_corner);
+    tcase_add_test(tests, a_mask_takes_its_nearest_plane);
     tcase_add_test(tests, tilted_planes_become_upright);
     tcase_add_test(tests, the_reach_contains_all_defined_voxels);
     tcase_add_test(tests, masks_return_to_the_planes);
