@@ -2,6 +2,7 @@
 real series. docs/presets.md has the numbers that are bounds here. NOCTULE_WRITE_PRESETS=1 writes its list of the
 presets."""
 
+import itertools
 import json
 import os
 import re
@@ -613,6 +614,37 @@ def test_the_head_names_the_segments(config, name):
     shown = [segment["label"] for segment in recipes.parse(pipeline)["segments"] if not segment["hidden"]]
     assert ", ".join(shown) == preset_of(name)["segments"]
     assert "expect" in pipeline
+
+
+# Linear RGB as seen without the cones for red, green or blue: Machado, Oliveira and Fernandes 2009, severity 1.
+SIGHT = {
+    "all cones": np.eye(3),
+    "protanopia": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
+    "deuteranopia": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
+    "tritanopia": np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]),
+}
+
+
+def cie_lab(color, sight):
+    """Returns CIE 1976 L*a*b* (D65) of an sRGB colour."""
+    color = np.asarray(color)
+    linear = np.where(color <= 0.04045, color / 12.92, ((color + 0.055) / 1.055) ** 2.4)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ np.clip(
+        SIGHT[sight] @ linear, 0, 1) / (0.9505, 1, 1.089)
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_colours_can_be_told_apart(config, name):
+    """Differences of 2.3 are just noticeable. Thin outlines on grey need more."""
+    printed = run_program("noctule", "check-config", "--print", config).stdout
+    pipeline = re.search(rf'name = "{name}";.*?(?=\n}}|\Z)', printed, re.S)[0]
+    shown = [segment for segment in recipes.parse(pipeline)["segments"] if not segment["hidden"]]
+    for sight in SIGHT:
+        for one, other in itertools.combinations(shown, 2):
+            apart = np.linalg.norm(cie_lab(one["color"], sight) - cie_lab(other["color"], sight))
+            assert apart >= 30, (one["label"], other["label"], sight, apart)
 
 
 def test_a_preset_is_printed_as_its_file():
