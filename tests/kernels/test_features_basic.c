@@ -26,6 +26,8 @@ definition_of(int feature)
                                     : &family_first_order.definitions[feature - SHAPE_FEATURES];
 }
 
+static const struct texture_options no_options;
+
 /* A region and histograms of bytes, one per slice or one for all. */
 struct scene {
     struct feature_volume volume;
@@ -43,6 +45,7 @@ open_scene(struct scene *scene, struct image_extent extent, const uint8_t *voxel
     ck_assert_ptr_nonnull(scene->histograms);
     ref_texture_histogram(extent, IMAGE_UINT8, voxels, bits, per_slice, scene->histograms);
     scene->volume = (struct feature_volume){
+        .options = &no_options,
         .columns = extent.columns,
         .rows = extent.rows,
         .slices = extent.slices,
@@ -310,7 +313,8 @@ START_TEST(signed_values)
 {
     static uint64_t histogram[65536];
     static const struct image_rescale far_off = {1, 1e7};
-    const struct feature_volume volume = {.tables = 1, .values = 65536, .smallest = -32768, .rescales = &far_off};
+    const struct feature_volume volume = {
+        .options = &no_options, .tables = 1, .values = 65536, .smallest = -32768, .rescales = &far_off};
     const struct feature_region region = {
         .volume = &volume, .histograms = histogram, .no_levels = FEATURE_NOT_DISCRETISED};
     double list[5] = {1e7 - 32768, 1e7 - 3, 1e7 - 3, 1e7, 1e7 + 32767};
@@ -331,7 +335,7 @@ START_TEST(entropy_of_levels)
     static const struct image_rescale rescales[2] = {{1, 0}, {-1, 9}};
     static uint64_t histograms[2 * 256];
     static uint16_t level_of[2 * 256];
-    const struct feature_volume volume = {.tables = 2, .values = 256, .rescales = rescales};
+    const struct feature_volume volume = {.options = &no_options, .tables = 2, .values = 256, .rescales = rescales};
     struct feature_region region = {.volume = &volume, .histograms = histograms, .level_of = level_of, .levels = 3};
     struct feature_value values[ALL_FEATURES];
 
@@ -439,7 +443,7 @@ START_TEST(one_value_many_times)
 {
     static const struct image_rescale rescale = {0.1, -1000.3};
     static uint64_t histogram[256];
-    const struct feature_volume volume = {.tables = 1, .values = 256, .rescales = &rescale};
+    const struct feature_volume volume = {.options = &no_options, .tables = 1, .values = 256, .rescales = &rescale};
     const struct feature_region region = {
         .volume = &volume, .histograms = histogram, .no_levels = FEATURE_NOT_DISCRETISED};
     struct feature_value values[ALL_FEATURES];
@@ -466,8 +470,13 @@ START_TEST(finite_or_absent)
         const struct image_rescale rescales[2] = {{pow(10, (double)ref_random_below(&random, 9) - 4), 3.3},
                                                   {-0.7, 1e6}};
         const uint64_t bits = (UINT64_C(2) << ref_random_below(&random, 9)) - 1;
-        const struct feature_volume volume = {
-            .columns = 64, .rows = 1, .slices = 1, .tables = 2, .values = 256, .rescales = rescales};
+        const struct feature_volume volume = {.options = &no_options,
+                                              .columns = 64,
+                                              .rows = 1,
+                                              .slices = 1,
+                                              .tables = 2,
+                                              .values = 256,
+                                              .rescales = rescales};
         const struct scene scene = {
             .region = {.volume = &volume, .bits = &bits, .histograms = histograms, .level_of = level_of, .levels = 4}};
         struct feature_value values[ALL_FEATURES];

@@ -353,7 +353,6 @@ START_TEST(a_mask_takes_its_nearest_plane)
     const uint64_t bits[] = {1, 0, 0, 1, 0, 1};
     uint64_t mask[3];
     int64_t voxels;
-    struct error error;
 
     each.planes.origins = each.origins;
     resample_cornered(&each.planes, (const double[3]){0, 0, 4}, false, &each.grid);
