@@ -97,7 +97,44 @@ enum {
     REPORT_REMEDY = 32,  /* the remedy of the code that the expression gives */
     REPORT_BELOW = 64,   /* in a line of its own below the row; must follow the short ones */
     REPORT_SILENT = 128, /* not printed if it is 0 */
+    REPORT_ADDED = 256,  /* of no view: also in JSON and CSV */
 };
+
+/* A value of a field, with the rows that it selects. */
+struct report_choice {
+    const char *word;  /* in addresses and of the API; must not change */
+    const char *title; /* for people */
+    const char *sql;   /* a condition over the view; of a field that is counted, over that column alone */
+};
+
+/* A condition that a list offers. In its SQL, $ is the value and @ the pseudonym of a search text. */
+struct report_field {
+    const char *key;   /* in addresses and of the API; must not change */
+    const char *title; /* for people */
+
+    enum {
+        REPORT_EQUAL,  /* a text */
+        REPORT_CHOICE, /* one of `choices` */
+        REPORT_COUNT,  /* a whole number */
+        REPORT_AMOUNT, /* a number */
+        REPORT_MOMENT, /* a time: report_moment() */
+        REPORT_SEARCH  /* a text, which can be an identifier */
+    } form;
+
+    const char *sql;
+    const struct report_choice *choices; /* up to one without a word */
+    const char *options;                 /* a query of the values that there are, or NULL */
+};
+
+/* An order that a list offers. */
+struct report_sort {
+    const char *key;
+    const char *sql; /* never NULL; a column of the view, or the index is not used */
+    bool is_number;
+    bool descends; /* unless the request asks for the other direction */
+};
+
+#define REPORT_FIELDS 24 /* max fields of a list */
 
 struct report_list {
     const char *key;     /* in JSON, and in addresses of the web UI */
@@ -120,6 +157,12 @@ struct report_list {
     const char *id;   /* the column that identifies a row, for report_keys() */
     const char *const *states;
     int state_count;
+    /* Of a list that report_browse() reads. It has no tail. */
+    const struct report_field *fields;
+    size_t field_count;
+    const struct report_sort *sorts; /* the first is the default */
+    size_t sort_count;
+    const char *unique; /* a whole number that distinguishes rows: it ends each order */
 };
 
 extern const struct report_list report_lists[REPORT_LIST_COUNT];
@@ -180,6 +223,56 @@ struct report_query {
  */
 int report_page(struct report *report, enum report_list_name name, const struct report_query *query,
                 struct report_table *table, struct error *error);
+
+/* ------------------------------------------------------------------- lists with filters ------ */
+
+/* Jobs, and series without a job. */
+extern const struct report_list report_work;
+
+/* The rows that are wanted of such a list. */
+struct report_browse {
+    const char *values[REPORT_FIELDS]; /* by field; NULL or "": any */
+    const char *pseudonym;             /* of the search text (pseudonym.h), or NULL */
+    const char *sort;                  /* its key, with "-" before it for descending; NULL or "": the default */
+    const char *after;                 /* a mark: the rows after it; NULL or "": the first ones */
+    int64_t limit;                     /* 0: PAGE_ROWS */
+};
+
+/* Returns the place of a field, or -1 if the list has none of that name. */
+int report_field_place(const struct report_list *list, const char *key);
+
+/*
+ * Reads a time of a request: RFC 3339, its beginning from the date on (UTC unless it has an offset), or the time
+ * before now: "36h", "7d". Returns 0 or -EINVAL.
+ */
+int report_moment(const char *text, int64_t now_ms, char at[ISO_TIME_SIZE]);
+
+/*
+ * Read the rows, for people. Returns -EINVAL with a message that names the parameter. Rows that are added meanwhile
+ * neither repeat nor hide others: table->next continues by the values of the last row, not by its number.
+ */
+int report_browse(struct report *report, const struct report_list *list, const struct report_browse *browse,
+                  struct report_table *table, struct error *error);
+
+enum report_format { REPORT_JSON, REPORT_CSV };
+
+/*
+ * Prints all columns of the view, as an array or as CSV (RFC 4180). In CSV, a text that a spreadsheet would
+ * calculate has ' before it. Sets `next` to the mark to continue from, or "".
+ */
+int report_browse_print(struct report *report, const struct report_list *list, const struct report_browse *browse,
+                        enum report_format format, FILE *out, char next[REPORT_MARK], struct error *error);
+
+/*
+ * Counts the rows for each choice of a field; the value of the field itself is ignored. `counts` has a number per
+ * choice, then that of all rows.
+ */
+int report_browse_count(struct report *report, const struct report_list *list, const struct report_browse *browse,
+                        int field, int64_t *counts, struct error *error);
+
+/* Reads the options of a field, at most 200. The caller must free each, and the array. */
+int report_options(struct report *report, const struct report_field *field, char ***options, size_t *count,
+                   struct error *error);
 
 /* -------------------------------------------------------------------------- a report period --- */
 

@@ -130,6 +130,32 @@ LEFT JOIN stack x ON s.code = '' AND x.id =
     (SELECT id FROM stack WHERE series_id = s.id AND revision = s.revision AND NOT accepted
         AND NOT (passed_over AND s.state = 'SETTLED') ORDER BY passed_over, id LIMIT 1);
 
+-- Jobs, and series of whose revision there is no job: they are being received, refused, or no rule made one. Both halves
+-- are read in the order of an index: their columns are plain or cast, or SQLite would not merge them, and no column of the
+-- jobs is a query of its own.
+CREATE VIEW v_work AS
+SELECT j.id AS work, j.id AS job, s.series_uid, j.state, j.created_at AS at, j.pipeline, j.stack, j.revision,
+    s.modality, s.body_part, s.description AS series_description, s.study_uid, s.accession_number, s.patient_id,
+    s.manufacturer, s.model, s.station, s.sender, s.instances, nullif(s.expected_instances, 0) AS expected_instances,
+    s.first_seen_at, s.last_seen_at, j.started_at, j.ended_at, j.total_seconds, j.code, j.message,
+    j.not_before_at, j.superseded_by, j.removed_at
+FROM job j
+LEFT JOIN series s ON s.id = j.series_id
+UNION ALL
+SELECT CAST(-s.id AS INTEGER), CAST(NULL AS INTEGER), s.series_uid,
+    CAST(iif(s.state = 'SETTLED', 'NO_JOB', s.state) AS TEXT), s.last_seen_at, CAST('' AS TEXT), CAST('' AS TEXT), s.revision,
+    s.modality, s.body_part, s.description, s.study_uid, s.accession_number, s.patient_id,
+    s.manufacturer, s.model, s.station, s.sender, s.instances, nullif(s.expected_instances, 0),
+    s.first_seen_at, s.last_seen_at, CAST(NULL AS TEXT), CAST(NULL AS TEXT), CAST(NULL AS REAL),
+    CAST(coalesce(nullif(s.code, ''), (SELECT code FROM stack WHERE series_id = s.id AND revision = s.revision
+        AND NOT accepted ORDER BY passed_over, id LIMIT 1), '') AS TEXT),
+    CAST(coalesce(nullif(s.message, ''), (SELECT message FROM stack WHERE series_id = s.id AND revision = s.revision
+        AND NOT accepted ORDER BY passed_over, id LIMIT 1), '') AS TEXT),
+    CAST(NULL AS TEXT), CAST(NULL AS INTEGER), s.removed_at
+FROM series s
+WHERE (s.state <> 'SETTLED' OR s.code <> '')
+    AND NOT EXISTS (SELECT 1 FROM job WHERE series_id = s.id AND revision = s.revision);
+
 CREATE VIEW v_instances AS
 SELECT s.series_uid, i.sop_instance_uid, i.sop_class_uid, i.transfer_syntax_uid, i.path, i.source,
     i.size_bytes, i.frames, i.missing, i.revision, i.received_at, i.replaced,

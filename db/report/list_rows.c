@@ -732,17 +732,16 @@ static const struct report_column web_found[] = {
     SERIES_UID,
 };
 
-/* Each condition uses its own index. */
+/* The series that a text names, except by the patient. Each condition uses its own index. */
+#define NAMED(text, pseudonym)                                                                                         \
+    "SELECT " text " UNION SELECT series_uid FROM v_series WHERE accession_number <> '' "                              \
+    "AND accession_number IN (" text ", " pseudonym ") "                                                               \
+    "UNION SELECT series_uid FROM v_instances WHERE sop_instance_uid = " text                                          \
+    " UNION SELECT series_uid FROM v_results WHERE sop_instance_uid = " text " AND sop_instance_uid <> '' "            \
+    "UNION SELECT series_uid FROM v_results WHERE result_series_uid = " text " AND result_series_uid <> ''"
 #define FOUND                                                                                                          \
-    "series_uid IN (SELECT ?3 "                                                                                        \
-    "UNION SELECT series_uid FROM v_series WHERE accession_number <> '' "                                              \
-    "AND accession_number IN (?3, ?4) "                                                                                \
-    "UNION SELECT series_uid FROM v_series WHERE patient_id <> '' AND patient_id IN (?3, ?4) "                         \
-    "UNION SELECT series_uid FROM v_instances WHERE sop_instance_uid = ?3 "                                            \
-    "UNION SELECT series_uid FROM v_results WHERE sop_instance_uid = ?3 "                                              \
-    "AND sop_instance_uid <> '' "                                                                                      \
-    "UNION SELECT series_uid FROM v_results WHERE result_series_uid = ?3 "                                             \
-    "AND result_series_uid <> '') AND "
+    "series_uid IN (" NAMED("?3", "?4") " UNION SELECT series_uid FROM v_series "                                      \
+                                        "WHERE patient_id <> '' AND patient_id IN (?3, ?4)) AND "
 
 #define JOB_KEY    "printf('%015d', job)"
 #define FILE_KEY   "printf('%015d', quarantine)"
@@ -1220,3 +1219,148 @@ const struct report_list report_reviews = {
     .view = "v_review",
     .tail = "WHERE (?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR series_uid = ?2) "
             "ORDER BY since_at, job LIMIT ?3"};
+
+/* --------------------------------------------------------------------------- lists with filters */
+
+#define FILTERS(of, orders, number)                                                                                    \
+    .fields = (of), .field_count = COLUMN_COUNT(of), .sorts = (orders), .sort_count = COLUMN_COUNT(orders),            \
+    .unique = (number)
+#define EQUAL(key_, title_)                                                                                            \
+    {                                                                                                                  \
+#key_, (title_), REPORT_EQUAL, #key_ " = $", NULL, NULL                                                        \
+    }
+#define SINCE(key_, title_, time)                                                                                      \
+    {                                                                                                                  \
+#key_, (title_), REPORT_MOMENT, time " >= $", NULL, NULL                                                       \
+    }
+#define BEFORE(key_, title_, time)                                                                                     \
+    {                                                                                                                  \
+#key_, (title_), REPORT_MOMENT, time " < $", NULL, NULL                                                        \
+    }
+
+/*
+ * The state of the delivery to each destination, "PACS SENT, RESEARCH FAILED": the worst one, if a destination gets
+ * several results.
+ */
+#define WORK_DELIVERIES                                                                                                \
+    "(SELECT group_concat(destination || ' ' || state, ', ') FROM (SELECT destination, CASE "                          \
+    "WHEN " COUNT(                                                                                                     \
+        "d.state = 'FAILED'") " > 0 THEN 'FAILED' "                                                                    \
+                              "WHEN " COUNT(                                                                           \
+                                  "d.state IN ('PENDING', 'SENDING', 'DELAYED')") " > 0 THEN 'WAITING' "               \
+                                                                                  "WHEN " COUNT(                       \
+                                                                                      "d.state = 'SENT'") " > 0 THEN " \
+                                                                                                          "'SENT' "    \
+                                                                                                          "ELSE "      \
+                                                                                                          "'CANCELLED" \
+                                                                                                          "' END AS "  \
+                                                                                                          "state "     \
+                                                                                                          "FROM "      \
+                                                                                                          "delivery "  \
+                                                                                                          "d WHERE "   \
+                                                                                                          "d.job_id "  \
+                                                                                                          "= r.job "   \
+                                                                                                          "GROUP BY "  \
+                                                                                                          "destinatio" \
+                                                                                                          "n))"
+
+/* Why the work is in its state. */
+#define WORK_REASON                                                                                                    \
+    "CASE WHEN superseded_by IS NOT NULL THEN 'superseded by job ' || superseded_by "                                  \
+    "WHEN state = 'GATHERING' THEN instances || coalesce(' of ' || expected_instances, '') || ' images' "              \
+    "WHEN state IN ('READY', 'DELAYED') THEN (SELECT CASE WHEN v.held <> '' THEN 'held: ' || v.held "                  \
+    "  WHEN v.window_closed IS NOT NULL THEN 'window opens ' || coalesce(v.window_opens_at, 'never') "                 \
+    "  WHEN v.code <> '' THEN v.code ELSE '' END FROM v_jobs v WHERE v.job = r.job) "                                  \
+    "WHEN state = 'RUNNING' THEN (SELECT v.stage FROM v_jobs v WHERE v.job = r.job) "                                  \
+    "WHEN removed_at IS NOT NULL THEN 'files removed' ELSE code END"
+
+static const struct report_column work_columns[] = {
+    COLUMN(state, "State", TEXT),
+    COLUMN(job, "Job", NUMBER),
+    COLUMN(pipeline, "Pipeline", TEXT),
+    COLUMN(series_description, "Description", TEXT),
+    COLUMN(patient_id, "Patient", TEXT),
+    COLUMN(modality, "Modality", TEXT),
+    COLUMN(station, "Scanner", TEXT),
+    COLUMN(instances, "Images", NUMBER),
+    COLUMN(at, "Time", TIME),
+    AS(seconds, "Run time (s)", NUMBER, "round(total_seconds, 1)"),
+    AS(deliveries, "Destinations", TEXT | REPORT_ADDED, WORK_DELIVERIES),
+    AS(reason, "Reason", TEXT | REPORT_ADDED, WORK_REASON),
+    COLUMN(message, "Message", TEXT),
+    COLUMN(series_uid, "Series", TEXT),
+};
+
+static const struct report_choice work_states[] = {
+    {"RUNNING", "Running", "state = 'RUNNING'"},
+    {"WAITING", "Waiting", "state IN ('READY', 'DELAYED')"},
+    {"GATHERING", "Receiving", "state = 'GATHERING'"},
+    {"REVIEW", "Review", "state = 'REVIEW'"},
+    {"FAILED", "Failed", "state = 'FAILED'"},
+    {"REFUSED", "Refused", "state = 'REFUSED'"},
+    {"NO_JOB", "No job", "state = 'NO_JOB'"},
+    {"EMPTY", "Empty", "state = 'EMPTY'"},
+    {"DONE", "Done", "state = 'DONE'"},
+    {"REJECTED", "Rejected", "state = 'REJECTED'"},
+    {"CANCELLED", "Cancelled", "state = 'CANCELLED'"},
+    {"READY", "Ready", "state = 'READY'"},
+    {"DELAYED", "Delayed", "state = 'DELAYED'"},
+    {NULL, NULL, NULL},
+};
+
+static const struct report_choice work_versions[] = {
+    {"yes", "the latest only", "superseded_by IS NULL"},
+    {"no", "superseded only", "superseded_by IS NOT NULL"},
+    {NULL, NULL, NULL},
+};
+
+static const struct report_field work_fields[] = {
+    {"state", "State", REPORT_CHOICE, NULL, work_states, NULL},
+    {"pipeline", "Pipeline", REPORT_EQUAL, "pipeline = $", NULL, "SELECT DISTINCT pipeline FROM job ORDER BY 1"},
+    {"modality", "Modality", REPORT_EQUAL, "modality = upper($)", NULL,
+     "SELECT DISTINCT modality FROM series WHERE modality <> '' ORDER BY 1"},
+    {"scanner", "Scanner", REPORT_EQUAL, "station = $", NULL,
+     "SELECT DISTINCT station FROM series WHERE station <> '' ORDER BY 1"},
+    {"destination", "Destination", REPORT_EQUAL,
+     "EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = job AND +d.destination = $)", NULL,
+     "SELECT destination FROM v_destinations ORDER BY 1"},
+    {"undelivered", "Not delivered to", REPORT_EQUAL,
+     "job IN (SELECT d.job_id FROM delivery d WHERE d.destination = $ "
+     "AND d.state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED'))",
+     NULL, "SELECT destination FROM v_destinations ORDER BY 1"},
+    SINCE(since, "Since", "at"),
+    BEFORE(before, "Before", "at"),
+    {"text", "Text", REPORT_SEARCH,
+     "instr(lower(series_description), lower($)) > 0 "
+     "OR job = CASE WHEN $ NOT GLOB '*[^0-9]*' THEN CAST($ AS INTEGER) END OR study_uid = $ "
+     "OR series_uid IN (" NAMED("$", "@") ")",
+     NULL, NULL},
+    SINCE(ended_since, "Ended since", "ended_at"),
+    BEFORE(ended_before, "Ended before", "ended_at"),
+    {"longer", "Longer than (s)", REPORT_AMOUNT, "total_seconds > $", NULL, NULL},
+    {"code", "Code", REPORT_EQUAL, "code = upper($)", NULL, NULL},
+    EQUAL(sender, "Sender"),
+    {"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL},
+    {"study", "Study", REPORT_EQUAL, "study_uid = $", NULL, NULL},
+    {"current", "Version", REPORT_CHOICE, NULL, work_versions, NULL},
+};
+
+static const struct report_sort work_sorts[] = {
+    {"at", "at", false, true},
+    {"job", "work", true, true},
+    {"pipeline", "pipeline", false, false},
+    {"modality", "modality", false, false},
+    {"scanner", "station", false, false},
+    {"instances", "instances", true, true},
+    {"seconds", "coalesce(total_seconds, -1.0)", true, true},
+    {"state", "state", false, false},
+};
+
+const struct report_list report_work = {
+    .key = "work",
+    .heading = "Work",
+    .none = "No series has been received, or none matches the filter.",
+    .view = "v_work",
+    COLUMNS(work_columns),
+    FILTERS(work_fields, work_sorts, "work"),
+};

@@ -29,8 +29,8 @@ list_make_sql(struct report *report, const char *before, const struct report_lis
     return sqlite3_str_finish(sql);
 }
 
-static int
-table_add_row(struct report *report, struct report_table *table, sqlite3_stmt *row)
+int
+report_add_row(struct report *report, struct report_table *table, sqlite3_stmt *row)
 {
     const size_t columns = table->list->column_count;
     if (table->row_count == table->row_capacity) {
@@ -62,7 +62,7 @@ table_fill(struct report *report, sqlite3_stmt *row, size_t max, struct report_t
 {
     int rc;
     while ((rc = database_step(&report->db, row)) == 1 && table->row_count < max)
-        if ((rc = table_add_row(report, table, row)) < 0)
+        if ((rc = report_add_row(report, table, row)) < 0)
             break;
     if (rc != 1)
         table->next[0] = '\0';

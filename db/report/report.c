@@ -149,8 +149,8 @@ report_start(struct report *report, sqlite3_str *sql, const struct report_select
  * Appends an expression of an object to which more can be added: '{"job":' || json_quote("job") ||
  * ... A function takes 127 arguments, so json_object() would be limited to 63 columns.
  */
-static int
-json_append_object(struct report *report, sqlite3_str *sql, const char *view)
+int
+report_append_object(struct report *report, sqlite3_str *sql, const char *view)
 {
     sqlite3_stmt *statement;
     int rc = database_start(&report->db, "SELECT name FROM pragma_table_info(?) ORDER BY cid", VALUES(value_text(view)),
@@ -175,10 +175,10 @@ report_print_json(struct report *report, const struct report_selection *selectio
     sqlite3_stmt *statement;
     sqlite3_str *sql = sqlite3_str_new(report->db.handle);
     sqlite3_str_appendall(sql, "SELECT ");
-    int rc = json_append_object(report, sql, list->view);
+    int rc = report_append_object(report, sql, list->view);
     for (size_t i = 0; rc == 0 && i < part_count; i++) {
         sqlite3_str_appendf(sql, " || ',\"%q\":' || (SELECT json_group_array(json(", parts[i].view + strlen("v_"));
-        rc = json_append_object(report, sql, parts[i].view);
+        rc = report_append_object(report, sql, parts[i].view);
         sqlite3_str_appendf(sql, " || '}')) FROM (SELECT * FROM %s %s))", parts[i].view, parts[i].tail);
     }
     sqlite3_str_appendf(sql, " || '}' FROM %s %s", list->view, list->tail);

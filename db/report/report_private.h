@@ -86,6 +86,9 @@ extern const struct report_list report_histograms; /* ?1: the job, ?2: the segme
     "   || ' to ' || printf('%.10g', range_high) ELSE '' END "                                                         \
     "|| CASE WHEN other_settings <> '' THEN ', ' || other_settings ELSE '' END"
 
+/* Adds the row of a statement that has the columns of the list, then its mark if it has one. */
+int report_add_row(struct report *report, struct report_table *table, sqlite3_stmt *row);
+
 /*
  * Prints a list as text. `heading`: NULL, or a line above it; with a heading, a list without rows
  * is not printed.
@@ -98,6 +101,10 @@ int report_print_rows(struct report *report, const struct report_selection *sele
  */
 int report_print_json(struct report *report, const struct report_selection *selection, bool one,
                       const struct report_list *parts, size_t part_count, FILE *out);
+/*
+ * Appends an expression of an object with all columns of the view, without its end. Returns 0 or -errno.
+ */
+int report_append_object(struct report *report, sqlite3_str *sql, const char *view);
 /* Prints the columns of the first row that are not NULL, one per line. `sql` must be static. */
 int report_print_lines(struct report *report, const char *sql, const struct database_value *values, size_t count,
                        FILE *out);

@@ -31,6 +31,7 @@ CREATE INDEX series_by_accession ON series (accession_number) WHERE accession_nu
 CREATE INDEX series_by_patient ON series (patient_id) WHERE patient_id <> '';
 CREATE INDEX series_settled ON series (settled_at) WHERE settled_at IS NOT NULL;
 CREATE INDEX series_study ON series (study_uid);
+CREATE INDEX series_jobless ON series (last_seen_at) WHERE state <> 'SETTLED' OR code <> '';
 
 CREATE TABLE instance (
     id INTEGER PRIMARY KEY,
@@ -317,6 +318,8 @@ CREATE INDEX job_elsewhere ON job (id) WHERE state = 'RUNNING' AND executor <> '
 CREATE INDEX job_waits ON job (pipeline, priority DESC, id) WHERE state = 'DELAYED' AND code = 'PROGRAM_WAITING';
 CREATE INDEX job_waits_done_by ON job (pipeline, done_by_at, id)
     WHERE state = 'DELAYED' AND code = 'PROGRAM_WAITING' AND done_by_at IS NOT NULL;
+CREATE INDEX job_created ON job (created_at);
+CREATE INDEX job_state_created ON job (state, created_at);
 
 CREATE TABLE object (
     id INTEGER PRIMARY KEY,

@@ -1,0 +1,394 @@
+/* Lists with filters, orders and marks (report_browse): the list of work. */
+#include "db/report.h"
+#include "db/report_lists.h"
+
+#include "base/text.h"
+#include "tests/unit/db/sample.h"
+#include "tests/unit/suite.h"
+
+static struct sample s;
+static sqlite3 *db;
+static struct report *report;
+static struct error error;
+
+static void
+run(const char *format, ...)
+{
+    va_list values;
+    char *reason = NULL;
+    va_start(values, format);
+    char *sql = sqlite3_vmprintf(format, values);
+    va_end(values);
+    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &reason) == SQLITE_OK, "%s: %s", sql, reason);
+    sqlite3_free(sql);
+}
+
+static void
+open_sample(void)
+{
+    sample_open(&s);
+    ck_assert_int_eq(sqlite3_open_v2(s.path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    ck_assert_int_eq(report_open(s.path, &report, &error), 0);
+    run("INSERT INTO settings (text) VALUES ('x')");
+}
+
+static void
+close_sample(void)
+{
+    report_close(report);
+    sqlite3_close(db);
+    queue_close(s.queue); /* series without instances are not sound */
+    s.queue = NULL;
+    sample_close(&s);
+}
+
+/* A series with its description, and a state: of the series, or of its job if it has one. */
+static void
+add(int number, const char *state, const char *description, const char *at)
+{
+    const bool is_series = strcmp(state, "GATHERING") == 0 || strcmp(state, "REFUSED") == 0 || !strcmp(state, "NO_JOB");
+    const char *of_series = !is_series || strcmp(state, "NO_JOB") == 0 ? "SETTLED" : state;
+    run("INSERT INTO series (id, series_uid, study_uid, modality, body_part, description, state, revision, instances, "
+        "frames, expected_instances, first_seen_at, last_seen_at, settled_at, code, station, sender, accession_number, "
+        "patient_id) VALUES (%d, '1.2.%d', '1.3.%d', '%s', '', %Q, '%s', 1, %d, 0, 300, '%s', '%s', %s, '%s', 'CT%d', "
+        "'AE', 'A%d', 'P%d')",
+        number, number, number / 2, number % 2 ? "CT" : "MR", description, of_series, number, at, at,
+        strcmp(of_series, "GATHERING") == 0 ? "NULL" : "'2026-01-31T00:00:00.000Z'",
+        strcmp(state, "NO_JOB") == 0 ? "NO_RULE" : "", number % 3, number, number);
+    if (is_series)
+        return;
+    const bool ended = strcmp(state, "READY") != 0;
+    run("INSERT INTO stack (series_id, revision, name, accepted, planes, columns, rows, spacing_mm, code, message, "
+        "file_a, "
+        "file_b) VALUES (%d, 1, '', 1, 3, 4, 4, 1.0, '', '', '', '')",
+        number);
+    run("INSERT INTO job (id, series_id, revision, stack, pipeline, settings_id, state, priority, created_at, "
+        "ready_at, "
+        "started_at, ended_at, total_seconds) VALUES (%d, %d, 1, '', '%s', 1, '%s', 0, '%s', '%s', %s, %s, %s)",
+        number, number, number % 2 ? "head" : "lung", state, at, at, ended ? "'2026-01-31T01:00:00.000Z'" : "NULL",
+        ended ? "'2026-01-31T02:00:00.000Z'" : "NULL", ended ? "1.0 / 3.0" : "NULL");
+}
+
+/* Seven rows: a job per state, and a series per state. */
+static void
+add_each(void)
+{
+    add(1, "DONE", "Thorax 1 mm", "2026-01-01T00:00:00.000Z");
+    add(2, "FAILED", "<script>alert(1)</script>", "2026-01-02T00:00:00.000Z");
+    add(3, "READY", "=1+2", "2026-01-03T00:00:00.000Z");
+    add(4, "GATHERING", "Head, \"native\"", "2026-01-04T00:00:00.000Z");
+    add(5, "REFUSED", "\xd8\xaa\xd8\xb5\xd9\x88\xd9\x8a\xd8\xb1", "2026-01-05T00:00:00.000Z");
+    add(6, "NO_JOB", "", "2026-01-06T00:00:00.000Z");
+    add(7, "REVIEW", "thorax 5 mm", "2026-01-07T00:00:00.000Z");
+    run("INSERT INTO result (id, job_id, kind, path, sop_class_uid, sop_instance_uid, series_uid, size_bytes, frames, "
+        "created_at) VALUES (1, 1, 'seg', 'outbox/1/a', '1', '2.25.9', '2.25.8', 1, 1, '2026-01-31T02:00:00.000Z')");
+    run("INSERT INTO delivery (job_id, result_id, destination, kind, path, sop_class_uid, sop_instance_uid, state, "
+        "due_at, "
+        "created_at, since_at, sent_at) SELECT 1, 1, column1, 'seg', 'outbox/1/a', '1', '2.25.9', column2, '2026', "
+        "'2026', "
+        "'2026', '2026-01-31T02:00:00.000Z' FROM (VALUES ('PACS', 'SENT'), ('SHARE', 'DELAYED'))");
+}
+
+/* Sets fields by name: "state", "DONE", ..., NULL. */
+static struct report_browse
+wanted(const char *key, ...)
+{
+    struct report_browse browse = {0};
+    va_list keys;
+    va_start(keys, key);
+    for (; key; key = va_arg(keys, const char *)) {
+        const int place = report_field_place(&report_work, key);
+        ck_assert_int_ge(place, 0);
+        browse.values[place] = va_arg(keys, const char *);
+    }
+    va_end(keys);
+    return browse;
+}
+
+/* The series that a filter finds, as digits in the order of the list. */
+static const char *
+found(struct report_browse browse)
+{
+    static char text[256];
+    struct report_table table;
+    ck_assert_msg(report_browse(report, &report_work, &browse, &table, &error) == 0, "%s", error.message);
+    text[0] = '\0';
+    for (size_t row = 0; row < table.row_count; row++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s",
+                 report_cell(&table, row, "series_uid") + strlen("1.2."));
+    report_table_free(&table);
+    return text;
+}
+
+START_TEST(each_field_filters)
+{
+    static const char *const rows[][3] = {
+        {"state", "DONE", "1"},
+        {"state", "WAITING", "3"},
+        {"state", "GATHERING", "4"},
+        {"state", "REFUSED", "5"},
+        {"state", "NO_JOB", "6"},
+        {"state", "REVIEW", "7"},
+        {"state", "CANCELLED", ""},
+        {"pipeline", "lung", "2"},
+        {"pipeline", "lun", ""},
+        {"modality", "ct", "7531"},
+        {"scanner", "CT0", "63"},
+        {"sender", "AE", "7654321"},
+        {"destination", "PACS", "1"},
+        {"undelivered", "PACS", ""},
+        {"undelivered", "SHARE", "1"},
+        {"since", "2026-01-06", "76"},
+        {"since", "2026-01-06T00:00:00.001Z", "7"},
+        {"since", "2026-01-06T01:00:00+01:00", "76"},
+        {"since", "1d", ""},
+        {"before", "2026-01-02T00:00:00Z", "1"},
+        {"ended_since", "2026-01-31T02:00:00Z", "721"},
+        {"ended_before", "2026-01-31T02:00:00Z", ""},
+        {"longer", "0.33", "721"},
+        {"longer", "0.34", ""},
+        {"code", "no_rule", "6"},
+        {"series", "1.2.3", "3"},
+        {"study", "1.3.1", "32"},
+        {"current", "yes", "7654321"},
+        {"current", "no", ""},
+        {"text", "THORAX", "71"},
+        {"text", "6", "6"}, /* no job: the description and the number are compared */
+        {"text", "A4", "4"},
+        {"text", "P4", ""}, /* no patient */
+        {"text", "1.2.5", "5"},
+        {"text", "1.3.1", "32"},
+        {"text", "2.25.9", "1"},
+        {"text", "2.25.8", "1"},
+        {"text", "%", ""},
+        {"text", "' OR 1 --", ""},
+    };
+    add_each();
+    run("UPDATE series SET description = 'Room 6' WHERE id = 6");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        ck_assert_msg(strcmp(found(wanted(rows[i][0], rows[i][1], NULL)), rows[i][2]) == 0, "%s = %s: %s", rows[i][0],
+                      rows[i][1], found(wanted(rows[i][0], rows[i][1], NULL)));
+    ck_assert_str_eq(found(wanted("text", "thorax", "state", "DONE", "modality", "CT", NULL)), "1");
+    struct report_browse hashed = wanted("text", "secret", NULL);
+    hashed.pseudonym = "A5";
+    ck_assert_str_eq(found(hashed), "5");
+    /* every field has a row above */
+    for (size_t k = 0; k < report_work.field_count; k++) {
+        bool is_tested = false;
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            is_tested |= strcmp(rows[i][0], report_work.fields[k].key) == 0;
+        ck_assert_msg(is_tested, "%s", report_work.fields[k].key);
+    }
+}
+
+END_TEST
+
+START_TEST(bad_values_are_named)
+{
+    static const char *const rows[][2] = {{"state", "done"},
+                                          {"since", "yesterday"},
+                                          {"since", "2026-02-30"},
+                                          {"since", "2026"},
+                                          {"since", "2026-01-01T25:00:00"},
+                                          {"since", "2026-01-01Z"},
+                                          {"since", "-3d"},
+                                          {"longer", "1s"},
+                                          {"longer", "inf"},
+                                          {"longer", "nan"},
+                                          {"longer", "0x10"},
+                                          {"longer", "1e999"},
+                                          {"before", "999999999d"}};
+    char start[64];
+    struct report_table table;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct report_browse browse = wanted(rows[i][0], rows[i][1], NULL);
+        ck_assert_msg(report_browse(report, &report_work, &browse, &table, &error) == -EINVAL, "%s", rows[i][1]);
+        snprintf(start, sizeof start, "parameter %s: ", rows[i][0]);
+        ck_assert_int_eq(strncmp(error.message, start, strlen(start)), 0);
+    }
+    static const char *const marks[] = {"x", " ", "2026 ", "2026 1x", "2026 --", "1"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        ck_assert_msg(report_browse(report, &report_work, &(struct report_browse){.after = marks[i]}, &table, &error) ==
+                          -EINVAL,
+                      "%s", marks[i]);
+    ck_assert_int_eq(
+        report_browse(report, &report_work, &(struct report_browse){.sort = "seconds", .after = "x 1"}, &table, &error),
+        -EINVAL);
+    ck_assert_int_eq(report_browse(report, &report_work, &(struct report_browse){.sort = "message"}, &table, &error),
+                     -EINVAL);
+    ck_assert_int_eq(strncmp(error.message, "parameter sort: ", 16), 0);
+}
+
+END_TEST
+
+START_TEST(times_of_requests)
+{
+    static const char *const rows[][2] = {
+        {"2026-01-31", "2026-01-31T00:00:00.000Z"},
+        {"2026-01-31T09:30", "2026-01-31T09:30:00.000Z"},
+        {"2026-01-31t09:30:15z", "2026-01-31T09:30:15.000Z"},
+        {"2026-01-31T09:30:15.5Z", "2026-01-31T09:30:15.500Z"},
+        {"2026-01-31T09:30:15.123456789Z", "2026-01-31T09:30:15.123Z"},
+        {"2026-01-31T00:30:00+01:30", "2026-01-30T23:00:00.000Z"},
+        {"2026-01-31T00:30:00 01:30", "2026-01-30T23:00:00.000Z"}, /* of an URL */
+        {"2026-12-31T23:30-01:00", "2027-01-01T00:30:00.000Z"},
+        {"0h", "2026-01-31T02:03:20.000Z"},
+        {"36h", "2026-01-29T14:03:20.000Z"},
+        {"7d", "2026-01-24T02:03:20.000Z"},
+    };
+    char at[ISO_TIME_SIZE];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ck_assert_msg(report_moment(rows[i][0], SAMPLE_NOW, at) == 0, "%s", rows[i][0]);
+        ck_assert_str_eq(at, rows[i][1]);
+    }
+}
+
+END_TEST
+
+/* Rows that come and go between two pages: those that were there are listed once each. */
+START_TEST(pages_neither_lose_nor_repeat)
+{
+    enum { COUNT = 130 };
+
+    static const char *const states[] = {"DONE", "GATHERING", "FAILED", "REFUSED", "READY", "NO_JOB"};
+    char at[32], sort[32];
+    run("BEGIN");
+    for (int i = 1; i <= COUNT; i++) { /* three rows of a time */
+        snprintf(at, sizeof at, "2026-01-%02dT00:00:00.000Z", 1 + i / 3 % 28);
+        add(i, states[i % 6], "x", at);
+    }
+    run("UPDATE job SET total_seconds = (id * 7919 %% 13) / 7.0 WHERE ended_at IS NOT NULL");
+    run("COMMIT");
+    int added = COUNT;
+    for (size_t order = 0; order < 2 * report_work.sort_count; order++) {
+        bool seen[1000] = {false};
+        int count = 0;
+        struct report_browse browse = {.sort = sort};
+        char after[REPORT_MARK] = "";
+        snprintf(sort, sizeof sort, "%s%s", order % 2 ? "-" : "", report_work.sorts[order / 2].key);
+        do {
+            struct report_table table;
+            browse.after = after;
+            ck_assert_msg(report_browse(report, &report_work, &browse, &table, &error) == 0, "%s", error.message);
+            for (size_t row = 0; row < table.row_count; row++) {
+                const int number = atoi(report_cell(&table, row, "series_uid") + 4);
+                ck_assert_msg(!seen[number], "%s: %d twice", sort, number);
+                seen[number] = true;
+                count += number <= COUNT;
+            }
+            snprintf(after, sizeof after, "%s", table.next);
+            report_table_free(&table);
+            static const char *const times[] = {"2026-01-01T00:00:00.000Z", "2026-01-15T00:00:00.000Z",
+                                                "2026-02-15T00:00:00.000Z"};
+            for (int i = 0; i < 3; i++, added++)
+                add(added + 1, states[added % 6], "y", times[i]);
+        } while (*after);
+        ck_assert_msg(count == COUNT, "%s: %d of %d", sort, count, COUNT);
+    }
+}
+
+END_TEST
+
+START_TEST(counts_are_those_of_the_lists)
+{
+    int64_t counts[16];
+    add_each();
+    const int state = report_field_place(&report_work, "state");
+    const struct report_field *field = &report_work.fields[state];
+    static const char *const modalities[] = {"", "CT", "MR", "PT"};
+    for (size_t m = 0; m < 4; m++) {
+        struct report_browse browse = wanted("modality", modalities[m], "state", "DONE", NULL);
+        ck_assert_int_eq(report_browse_count(report, &report_work, &browse, state, counts, &error), 0);
+        int i = 0;
+        for (; field->choices[i].word; i++) {
+            browse.values[state] = field->choices[i].word;
+            ck_assert_int_eq((int)strlen(found(browse)), counts[i]);
+        }
+        browse.values[state] = "";
+        ck_assert_int_eq((int)strlen(found(browse)), counts[i]);
+    }
+}
+
+END_TEST
+
+static struct text_stream stream;
+
+static const char *
+printed(enum report_format format, struct report_browse browse)
+{
+    char next[REPORT_MARK];
+    free(stream.bytes);
+    ck_assert_int_eq(text_open(&stream), 0);
+    ck_assert_msg(report_browse_print(report, &report_work, &browse, format, stream.out, next, &error) == 0, "%s",
+                  error.message);
+    ck_assert_int_eq(text_close(&stream), 0);
+    ck_assert_int_eq(*next != '\0', browse.limit == 2);
+    return stream.bytes;
+}
+
+START_TEST(foreign_texts_are_safe_in_json_and_csv)
+{
+    add_each();
+    const char *json = printed(REPORT_JSON, (struct report_browse){0});
+    sqlite3_stmt *row;
+    ck_assert_int_eq(sqlite3_prepare_v2(db,
+                                        "SELECT json_array_length(?1), json_extract(?1, '$[4].job'), "
+                                        "json_extract(?1, '$[5].series_description'), json_type(?1, '$[1].job'), "
+                                        "json_extract(?1, '$[6].deliveries')",
+                                        -1, &row, NULL),
+                     SQLITE_OK);
+    sqlite3_bind_text(row, 1, json, -1, SQLITE_STATIC);
+    ck_assert_int_eq(sqlite3_step(row), SQLITE_ROW);
+    ck_assert_int_eq(sqlite3_column_int(row, 0), 7);
+    ck_assert_int_eq(sqlite3_column_int(row, 1), 3);
+    ck_assert_str_eq((const char *)sqlite3_column_text(row, 2), "<script>alert(1)</script>");
+    ck_assert_str_eq((const char *)sqlite3_column_text(row, 3), "null");
+    ck_assert_str_eq((const char *)sqlite3_column_text(row, 4), "PACS SENT, SHARE WAITING");
+    sqlite3_finalize(row);
+    const char *csv = printed(REPORT_CSV, (struct report_browse){0});
+    ck_assert_int_eq(strncmp(csv, "work,job,series_uid,state,at,", 29), 0);
+    ck_assert_ptr_nonnull(strstr(csv, ",'=1+2,"));
+    ck_assert_ptr_nonnull(strstr(csv, ",\"Head, \"\"native\"\"\","));
+    ck_assert_ptr_nonnull(strstr(csv, "\r\n-4,,1.2.4,GATHERING,")); /* a number is no formula */
+    ck_assert_ptr_nonnull(strstr(csv, ",\"PACS SENT, SHARE WAITING\","));
+    printed(REPORT_JSON, (struct report_browse){.limit = 2});
+    free(stream.bytes);
+    stream.bytes = NULL;
+}
+
+END_TEST
+
+START_TEST(options_are_the_values_that_there_are)
+{
+    char **options;
+    size_t count;
+    add_each();
+    const struct report_field *field = &report_work.fields[report_field_place(&report_work, "modality")];
+    ck_assert_int_eq(report_options(report, field, &options, &count, &error), 0);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_str_eq(options[0], "CT");
+    ck_assert_str_eq(options[1], "MR");
+    free(options[0]);
+    free(options[1]);
+    free(options);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("db_browse");
+    TCase *tests = tcase_create("browse");
+    tcase_add_checked_fixture(tests, open_sample, close_sample);
+    tcase_add_test(tests, each_field_filters);
+    tcase_add_test(tests, bad_values_are_named);
+    tcase_add_test(tests, times_of_requests);
+    tcase_add_test(tests, pages_neither_lose_nor_repeat);
+    tcase_add_test(tests, counts_are_those_of_the_lists);
+    tcase_add_test(tests, foreign_texts_are_safe_in_json_and_csv);
+    tcase_add_test(tests, options_are_the_values_that_there_are);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
