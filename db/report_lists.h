@@ -162,7 +162,8 @@ struct report_list {
     size_t field_count;
     const struct report_sort *sorts; /* the first is the default */
     size_t sort_count;
-    const char *unique; /* a whole number that distinguishes rows: it ends each order */
+    const char *unique; /* a whole number that distinguishes rows of one place in an order: it ends each order */
+    bool is_closed;     /* JSON and CSV have the columns of the list only, not those of the view */
 };
 
 extern const struct report_list report_lists[REPORT_LIST_COUNT];
@@ -226,8 +227,28 @@ int report_page(struct report *report, enum report_list_name name, const struct 
 
 /* ------------------------------------------------------------------- lists with filters ------ */
 
-/* Jobs, and series without a job. */
-extern const struct report_list report_work;
+/* Those of pages come first: the others have no columns, and are read by report_browse_print() only. */
+enum report_browse_name {
+    BROWSE_WORK, /* jobs, and series without a job */
+    BROWSE_DELIVERIES,
+    BROWSE_REVIEW,
+    BROWSE_SEGMENTS,
+    BROWSE_RESULTS,
+    BROWSE_EVENTS,
+    BROWSE_FEATURES,
+    BROWSE_SERIES,
+    BROWSE_DESTINATIONS,
+    BROWSE_UNDELIVERED,
+    BROWSE_CALLERS,
+    BROWSE_PULLS,
+    BROWSE_QUARANTINE,
+    BROWSE_REPORTS,
+    BROWSE_TRENDS,
+    BROWSE_CONFIGURATION,
+    BROWSE_COUNT
+};
+
+extern const struct report_list report_browsed[BROWSE_COUNT];
 
 /* The rows that are wanted of such a list. */
 struct report_browse {
@@ -238,7 +259,7 @@ struct report_browse {
     int64_t limit;                     /* 0: PAGE_ROWS */
 };
 
-/* Returns the place of a field, or -1 if the list has none of that name. */
+/* Returns the place of a field, or -1. */
 int report_field_place(const struct report_list *list, const char *key);
 
 /*
@@ -262,6 +283,14 @@ enum report_format { REPORT_JSON, REPORT_CSV };
  */
 int report_browse_print(struct report *report, const struct report_list *list, const struct report_browse *browse,
                         enum report_format format, FILE *out, char next[REPORT_MARK], struct error *error);
+
+/* Prints the first row as a JSON object. Returns -ENOENT without rows. */
+int report_browse_one(struct report *report, const struct report_list *list, const struct report_browse *browse,
+                      FILE *out, struct error *error);
+
+/* Calls `take` with the name of each column that JSON and CSV have. */
+int report_browse_keys(struct report *report, const struct report_list *list,
+                       void (*take)(void *context, const char *key), void *context, struct error *error);
 
 /*
  * Counts the rows for each choice of a field; the value of the field itself is ignored. `counts` has a number per

@@ -269,6 +269,38 @@ FROM delivery d
 JOIN job j ON j.id = d.job_id
 JOIN series s ON s.id = j.series_id;
 
+-- What is not delivered, or delivered and not committed, by destination and cause; failures also by code. The message is
+-- that of the newest delivery that has a code.
+CREATE VIEW v_undelivered AS
+WITH
+missing AS (
+    SELECT id, job_id, destination, code, created_at, due_at, attempts, state, iif(state = 'FAILED', 'FAILED',
+        iif(EXISTS (SELECT 1 FROM hold WHERE kind = 'queue' OR kind = 'destination' AND name = destination), 'HELD', 'WAITING'))
+        AS cause
+    FROM delivery WHERE state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED')
+    UNION ALL
+    SELECT id, job_id, destination, code, requested_at, NULL, attempts, state, 'UNCOMMITTED'
+    FROM delivery WHERE commitment = 'REQUESTED'),
+groups AS (
+    SELECT destination, cause, count(*) AS deliveries, count(DISTINCT job_id) AS jobs,
+        count(*) FILTER (WHERE attempts > 0) AS tried, min(created_at) AS oldest_at,
+        min(iif(state = 'DELAYED', due_at, NULL)) AS next_attempt_at,
+        coalesce(max(id) FILTER (WHERE code <> ''), max(id)) AS delivery
+    FROM missing GROUP BY destination, cause, iif(cause = 'FAILED', code, ''))
+SELECT g.destination, g.cause, d.code, d.message, g.deliveries, g.jobs, g.tried, g.oldest_at, g.next_attempt_at, g.delivery
+FROM groups g JOIN delivery d ON d.id = g.delivery;
+
+-- Jobs that ended, by day (UTC), pipeline and scanner.
+CREATE VIEW v_trends AS
+SELECT substr(j.ended_at, 1, 10) AS day, j.pipeline, s.station, count(*) AS jobs,
+    count(*) FILTER (WHERE j.state = 'DONE') AS done, count(*) FILTER (WHERE j.state = 'EMPTY') AS empty,
+    count(*) FILTER (WHERE j.state = 'REVIEW') AS review, count(*) FILTER (WHERE j.state = 'REJECTED') AS rejected,
+    count(*) FILTER (WHERE j.state = 'FAILED') AS failed, count(*) FILTER (WHERE j.state = 'CANCELLED') AS cancelled,
+    round(avg(j.total_seconds), 3) AS mean_seconds
+FROM job j JOIN series s ON s.id = j.series_id
+WHERE j.ended_at IS NOT NULL
+GROUP BY 1, 2, 3;
+
 CREATE VIEW v_pulls AS
 SELECT p.id AS item, p.batch, p.source, p.key, p.identifier, p.state, p.attempts, p.expected, p.arrived,
     p.code, p.message,

@@ -17,7 +17,8 @@ enum {
     BROWSE_MAX_ROWS = 10000,
     BROWSE_VALUES = 2 * REPORT_FIELDS + 4, /* each field has at most two: the text and its pseudonym */
     OPTIONS_MAX = 200,
-    TEXT_MAX = 256, /* bytes of a text that is searched for */
+    TEXT_MAX = 256, /* characters of a text that is searched for */
+    AMOUNT_MAX = 1000000000,
 };
 
 /* A query in the making. */
@@ -104,15 +105,25 @@ browse_number(struct browse *b, const struct report_field *field, const char *te
     const size_t length = strlen(text);
     char *end;
     if (field->form == REPORT_COUNT) {
-        if (length > 18 || strspn(text, "0123456789") != length)
+        if (length == 0 || length > 18 || strspn(text, "0123456789") != length)
             return browse_refuse(b, field->key, "a whole number of at most 18 digits is expected");
         *value = value_int(strtoll(text, NULL, 10));
         return 0;
     }
     *value = value_real(strtod(text, &end));
-    if (*end || length > 32 || strspn(text, "0123456789.eE+-") != length || !isfinite(value->as.d))
-        return browse_refuse(b, field->key, "a number is expected");
+    if (*end || length == 0 || length > 32 || strspn(text, "0123456789.eE+-") != length || value->as.d < 0.0 ||
+        value->as.d > AMOUNT_MAX)
+        return browse_refuse(b, field->key, "a number from 0 to 1000000000 is expected");
     return 0;
+}
+
+static size_t
+browse_characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
 }
 
 static int
@@ -121,7 +132,7 @@ browse_value(struct browse *b, const struct report_field *field, const char *tex
     if (field->form == REPORT_COUNT || field->form == REPORT_AMOUNT)
         return browse_number(b, field, text, value);
     *value = value_text(text);
-    if (strlen(text) > TEXT_MAX)
+    if (browse_characters(text) > TEXT_MAX)
         return browse_refuse(b, field->key, "the text is too long");
     if (field->form == REPORT_MOMENT) {
         char *at = b->moments[b->moment_count++];
@@ -211,7 +222,7 @@ browse_sort(struct browse *b, const char *key)
 static int
 browse_continue(struct browse *b, const char *after)
 {
-    char *end;
+    char *end; /* The value may be of another order: then the first row is undefined. */
     if (!after || !*after)
         return 0;
     snprintf(b->mark, sizeof b->mark, "%s", after);
@@ -227,8 +238,6 @@ browse_continue(struct browse *b, const char *after)
     if (b->sort->is_number) {
         const bool is_whole = b->mark[strspn(b->mark, "-0123456789")] == '\0';
         value[0] = is_whole ? value_int(strtoll(b->mark, &end, 10)) : value_real(strtod(b->mark, &end));
-        if (end == b->mark || *end)
-            return browse_refuse(b, "after", "the mark is none of this list");
     }
     sqlite3_str_appendf(b->sql, " AND (%s, %s) %s (?%d, ?%d)", b->sort->sql, b->list->unique, b->descends ? "<" : ">",
                         b->value_count + 1, b->value_count + 2);
@@ -350,14 +359,19 @@ static int
 browse_columns(struct browse *b, enum report_format format)
 {
     const struct report_list *list = b->list;
-    sqlite3_str_appendall(b->sql, format == REPORT_CSV ? "SELECT *" : "SELECT ");
-    int rc = format == REPORT_CSV ? 0 : report_append_object(b->report, b->sql, list->view);
+    const char *before = list->is_closed ? "" : format == REPORT_CSV ? ", " : " || ',";
+    sqlite3_str_appendall(b->sql, list->is_closed ? "SELECT " : format == REPORT_CSV ? "SELECT r.*" : "SELECT ");
+    int rc = list->is_closed || format == REPORT_CSV ? 0 : report_append_object(b->report, b->sql, list->view);
     for (size_t i = 0; i < list->column_count; i++) {
         const struct report_column *column = &list->columns[i];
-        if (column->form & REPORT_ADDED && format == REPORT_CSV)
-            sqlite3_str_appendf(b->sql, ", %s AS %s", column->sql, column->key);
-        else if (column->form & REPORT_ADDED)
-            sqlite3_str_appendf(b->sql, " || ',\"%q\":' || json_quote(%s)", column->key, column->sql);
+        if (!list->is_closed && !(column->form & REPORT_ADDED))
+            continue;
+        if (format == REPORT_CSV)
+            sqlite3_str_appendf(b->sql, "%s%s AS %s", before, column->sql, column->key);
+        else
+            sqlite3_str_appendf(b->sql, "%s\"%q\":' || json_quote(%s)", *before ? before : "'{", column->key,
+                                column->sql);
+        before = format == REPORT_CSV ? ", " : " || ',";
     }
     if (format == REPORT_JSON)
         sqlite3_str_appendall(b->sql, " || '}'");
@@ -398,6 +412,48 @@ report_browse_print(struct report *report, const struct report_list *list, const
         next[0] = '\0';
     sqlite3_finalize(row);
     return report_conclude(report, out, rc < 0 ? rc : 0, error);
+}
+
+int
+report_browse_one(struct report *report, const struct report_list *list, const struct report_browse *wanted, FILE *out,
+                  struct error *error)
+{
+    struct browse b = {.report = report, .list = list, .sql = sqlite3_str_new(report->db.handle)};
+    sqlite3_stmt *row;
+    int rc = browse_columns(&b, REPORT_JSON);
+    if (rc < 0)
+        sqlite3_free(sqlite3_str_finish(b.sql));
+    else
+        rc = browse_start(&b, wanted, 1, &row);
+    if (rc < 0)
+        return report_conclude(report, NULL, rc, error);
+    rc = database_step(&report->db, row);
+    if (rc == 1)
+        fprintf(out, "%s\n", report_text(row, 0));
+    else if (rc == 0)
+        rc = database_refuse(&report->db, -ENOENT, "not found in the database");
+    sqlite3_finalize(row);
+    return report_conclude(report, out, rc < 0 ? rc : 0, error);
+}
+
+int
+report_browse_keys(struct report *report, const struct report_list *list, void (*take)(void *context, const char *key),
+                   void *context, struct error *error)
+{
+    struct browse b = {.report = report, .list = list, .sql = sqlite3_str_new(report->db.handle)};
+    sqlite3_stmt *row;
+    int rc = browse_columns(&b, REPORT_CSV);
+    sqlite3_str_appendf(b.sql, " FROM (SELECT * FROM %s) r", list->view);
+    if (rc == 0)
+        rc = report_start(report, b.sql, &(struct report_selection){.list = list}, &row);
+    else
+        sqlite3_free(sqlite3_str_finish(b.sql));
+    if (rc < 0)
+        return report_conclude(report, NULL, rc, error);
+    for (int i = 0; i < sqlite3_column_count(row); i++)
+        take(context, sqlite3_column_name(row, i));
+    sqlite3_finalize(row);
+    return 0;
 }
 
 /* The limit keeps SQLite from computing more columns of the view than the one that is counted. */

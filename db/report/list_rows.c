@@ -1356,11 +1356,229 @@ static const struct report_sort work_sorts[] = {
     {"state", "state", false, false},
 };
 
-const struct report_list report_work = {
-    .key = "work",
-    .heading = "Work",
-    .none = "No series has been received, or none matches the filter.",
-    .view = "v_work",
-    COLUMNS(work_columns),
-    FILTERS(work_fields, work_sorts, "work"),
+/* SQLite must not sort the many that were sent: the plus keeps it from their index. */
+static const struct report_choice delivery_states[] = {
+    {"UNDELIVERED", "Not delivered", "state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED')"},
+    {"WAITING", "Waiting", "state IN ('PENDING', 'SENDING', 'DELAYED')"},
+    {"FAILED", "Failed", "state = 'FAILED'"},
+    {"SENT", "Sent", "+state = 'SENT'"},
+    {"CANCELLED", "Cancelled", "state = 'CANCELLED'"},
+    {"PENDING", "Pending", "state = 'PENDING'"},
+    {"SENDING", "Sending", "state = 'SENDING'"},
+    {"DELAYED", "Delayed", "state = 'DELAYED'"},
+    {NULL, NULL, NULL},
+};
+
+static const struct report_choice delivery_commitments[] = {
+    {"REQUESTED", "requested", "commitment = 'REQUESTED'"},
+    {"COMMITTED", "committed", "+commitment = 'COMMITTED'"},
+    {"FAILED", "failed", "commitment = 'FAILED'"},
+    {"NONE", "not requested", "+commitment = 'NONE'"},
+    {NULL, NULL, NULL},
+};
+
+static const struct report_column browse_deliveries[] = {
+    COLUMN(state, "State", TEXT),
+    COLUMN(delivery, "Delivery", NUMBER),
+    COLUMN(job, "Job", NUMBER),
+    COLUMN(destination, "Destination", TEXT),
+    COLUMN(kind, "Result", TEXT),
+    AS(series_description, "Description", TEXT | REPORT_ADDED,
+       "(SELECT description FROM series s WHERE s.series_uid = r.series_uid)"),
+    COLUMN(attempts, "Tries", NUMBER),
+    AS(last, "Last", TIME, "coalesce(sent_at, started_at)"),
+    COLUMN(not_before_at, "Not before", TIME),
+    COLUMN(commitment, "Commitment", TEXT),
+    COLUMN(code, "Code", TEXT),
+    COLUMN(message, "Message", TEXT),
+    COLUMN(held, "Held", TEXT),
+};
+
+static const struct report_field deliveries_fields[] = {
+    {"state", "State", REPORT_CHOICE, NULL, delivery_states, NULL},
+    {"destination", "Destination", REPORT_EQUAL, "+destination = $", NULL,
+     "SELECT destination FROM v_destinations ORDER BY 1"},
+    {"commitment", "Commitment", REPORT_CHOICE, NULL, delivery_commitments, NULL},
+    {"code", "Code", REPORT_EQUAL, "code = upper($)", NULL, NULL},
+    {"kind", "Result", REPORT_EQUAL, "kind = $", NULL, NULL},
+    {"job", "Job", REPORT_COUNT, "job = $", NULL, NULL},
+    {"pipeline", "Pipeline", REPORT_EQUAL, "pipeline = $", NULL, NULL},
+    SINCE(since, "Since", "created_at"),
+    BEFORE(before, "Before", "created_at"),
+    SINCE(sent_since, "Sent since", "sent_at"),
+    {"instance", "SOP Instance", REPORT_EQUAL, "sop_instance_uid = $", NULL, NULL},
+};
+
+/* An original path is the file name of the site, which can name a patient: it is not among these. */
+static const struct report_column browse_quarantine[] = {
+    COLUMN(quarantine, "File", NUMBER), COLUMN(quarantined_at, "Since", TIME),
+    COLUMN(code, "Code", TEXT),         COLUMN(message, "Message", TEXT),
+    COLUMN(sender, "Sender", TEXT),     COLUMN(called_ae, "Called", TEXT),
+    COLUMN(series_uid, "Series", TEXT), COLUMN(sop_instance_uid, "Instance", TEXT),
+    COLUMN(lacking, "Lacking", NUMBER), COLUMN(removed_at, "Removed", TIME),
+};
+
+static const struct report_choice quarantine_kept[] = {
+    {"yes", "kept", "removed_at IS NULL"},
+    {"no", "removed", "removed_at IS NOT NULL"},
+    {NULL, NULL, NULL},
+};
+
+static const struct report_field quarantine_fields[] = {
+    {"code", "Code", REPORT_EQUAL, "code = upper($)", NULL, NULL},
+    EQUAL(sender, "Sender"),
+    {"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL},
+    {"kept", "Kept", REPORT_CHOICE, NULL, quarantine_kept, NULL},
+    SINCE(since, "Since", "quarantined_at"),
+    BEFORE(before, "Before", "quarantined_at"),
+};
+
+static const struct report_field part_fields[] = {
+    {"job", "Job", REPORT_COUNT, "job = $", NULL, NULL},
+    {"segment", "Segment", REPORT_COUNT, "segment = $", NULL, NULL},
+};
+
+static const struct report_field events_fields[] = {
+    {"job", "Job", REPORT_COUNT, "job = $", NULL, NULL},
+    EQUAL(kind, "Kind"),
+    SINCE(since, "Since", "at"),
+};
+
+static const struct report_field features_fields[] = {
+    {"job", "Job", REPORT_COUNT, "job = $", NULL, NULL},
+    {"segment", "Segment", REPORT_COUNT, "segment = $", NULL, NULL},
+    EQUAL(family, "Family"),
+    EQUAL(name, "Name"),
+};
+
+static const struct report_field results_fields[] = {
+    {"job", "Job", REPORT_COUNT, "job = $", NULL, NULL},
+    EQUAL(kind, "Kind"),
+    {"instance", "SOP Instance", REPORT_EQUAL, "sop_instance_uid = $ AND sop_instance_uid <> ''", NULL, NULL},
+};
+
+static const struct report_column browse_results[] = {
+    COLUMN(path, "File", TEXT), COLUMN(sop_class_uid, "SOP Class", TEXT), COLUMN(removed_at, "Removed", TIME)};
+
+static const struct report_field review_fields[] = {
+    EQUAL(pipeline, "Pipeline"),
+    {"modality", "Modality", REPORT_EQUAL, "modality = upper($)", NULL, NULL},
+    {"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL},
+};
+
+static const struct report_field series_fields[] = {{"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL}};
+
+static const struct report_field destinations_fields[] = {EQUAL(destination, "Destination")};
+
+static const struct report_choice undelivered_causes[] = {
+    {"WAITING", "Waiting", "cause = 'WAITING'"},
+    {"HELD", "Held", "cause = 'HELD'"},
+    {"FAILED", "Failed", "cause = 'FAILED'"},
+    {"UNCOMMITTED", "Not committed", "cause = 'UNCOMMITTED'"},
+    {NULL, NULL, NULL},
+};
+
+static const struct report_field undelivered_fields[] = {
+    EQUAL(destination, "Destination"),
+    {"cause", "Cause", REPORT_CHOICE, NULL, undelivered_causes, NULL},
+};
+
+static const struct report_choice callers_admitted[] = {
+    {"yes", "admitted since", "admitted_at IS NOT NULL"},
+    {"no", "rejected", "admitted_at IS NULL"},
+    {NULL, NULL, NULL},
+};
+
+static const struct report_field callers_fields[] = {
+    {"caller", "Caller", REPORT_EQUAL, "calling_ae = $", NULL, NULL},
+    {"address", "Address", REPORT_EQUAL, "host = $", NULL, NULL},
+    {"admitted", "Admitted", REPORT_CHOICE, NULL, callers_admitted, NULL},
+    SINCE(since, "Since", "last_at"),
+};
+
+static const struct report_choice pull_states[] = {
+    {"WAITING", "Waiting", "state = 'WAITING'"},
+    {"OPEN", "Open", "ended_at IS NULL"},
+    {"DONE", "Done", "state = 'DONE'"},
+    {"PARTIAL", "Partial", "state = 'PARTIAL'"},
+    {"NOT_FOUND", "Not found", "state = 'NOT_FOUND'"},
+    {"FAILED", "Failed", "state = 'FAILED'"},
+    {"CANCELLED", "Cancelled", "state = 'CANCELLED'"},
+    {NULL, NULL, NULL},
+};
+
+static const struct report_field pulls_fields[] = {
+    {"state", "State", REPORT_CHOICE, NULL, pull_states, NULL},
+    EQUAL(source, "Source"),
+    {"batch", "Batch", REPORT_COUNT, "batch = $", NULL, NULL},
+    {"code", "Code", REPORT_EQUAL, "code = upper($)", NULL, NULL},
+};
+
+static const struct report_field reports_fields[] = {
+    EQUAL(night, "Report"),
+    SINCE(since, "Since", "until_at"),
+    BEFORE(before, "Before", "until_at"),
+};
+
+static const struct report_field trends_fields[] = {
+    EQUAL(pipeline, "Pipeline"),
+    {"scanner", "Scanner", REPORT_EQUAL, "station = $", NULL, NULL},
+    {"since", "Since", REPORT_MOMENT, "day >= substr($, 1, 10)", NULL, NULL},
+    {"before", "Before", REPORT_MOMENT, "day < substr($, 1, 10)", NULL, NULL},
+};
+
+#define SORTS(name, ...) static const struct report_sort name[] = {__VA_ARGS__};
+SORTS(deliveries_sorts, {"delivery", "delivery", true, true}, {"job", "job", true, true},
+      {"destination", "destination", false, false}, {"attempts", "attempts", true, true})
+SORTS(review_sorts, {"job", "job", true, false})
+SORTS(segments_sorts, {"segment", "segment", true, false})
+SORTS(results_sorts, {"path", "path", false, false})
+SORTS(events_sorts, {"event", "event", true, false})
+SORTS(features_sorts, {"place", "place", true, false})
+SORTS(series_sorts, {"series", "series_uid", false, false})
+SORTS(destinations_sorts, {"destination", "destination", false, false})
+SORTS(undelivered_sorts, {"deliveries", "deliveries", true, true}, {"oldest", "oldest_at", false, false},
+      {"destination", "destination", false, false})
+SORTS(callers_sorts, {"last", "last_at", false, true}, {"rejected", "rejected", true, true})
+SORTS(pulls_sorts, {"item", "item", true, true})
+SORTS(quarantine_sorts, {"since", "quarantined_at", false, true})
+SORTS(reports_sorts, {"until", "until_at", false, true})
+SORTS(trends_sorts, {"day", "day || ' ' || pipeline || ' ' || station", false, true})
+SORTS(configuration_sorts, {"state", "state", false, false})
+
+/* A place in the order is of one row. SQLite takes a mere 0 for the number of a column. */
+#define ONLY "CAST(0 AS INTEGER)"
+#define BROWSE(key_, heading_, view_, fields_, sorts_, number, ...)                                                    \
+    {                                                                                                                  \
+        .key = (key_), .heading = (heading_), .view = (view_), FILTERS(fields_, sorts_, number), __VA_ARGS__           \
+    }
+
+const struct report_list report_browsed[BROWSE_COUNT] = {
+    [BROWSE_WORK] = BROWSE("work", "Work", "v_work", work_fields, work_sorts, "work", COLUMNS(work_columns)),
+    [BROWSE_DELIVERIES] = BROWSE("deliveries", "Deliveries", "v_deliveries", deliveries_fields, deliveries_sorts,
+                                 "delivery", COLUMNS(browse_deliveries)),
+    /* Oldest first, in the order of arrival. */
+    [BROWSE_REVIEW] = BROWSE("review", "Under review", "v_review", review_fields, review_sorts, "job", ),
+    [BROWSE_SEGMENTS] = BROWSE("segments", "Segments", "v_segments", part_fields, segments_sorts, "job", ),
+    [BROWSE_RESULTS] =
+        BROWSE("results", "Results", "v_results", results_fields, results_sorts, "job", COLUMNS(browse_results)),
+    [BROWSE_EVENTS] = BROWSE("events", "Events", "v_events", events_fields, events_sorts, "event", ),
+    [BROWSE_FEATURES] = BROWSE("features", "Features", "v_features", features_fields, features_sorts, "job", ),
+    [BROWSE_SERIES] = BROWSE("series", "Series", "v_series", series_fields, series_sorts, ONLY, ),
+    [BROWSE_DESTINATIONS] =
+        BROWSE("destinations", "Destinations", "v_destinations", destinations_fields, destinations_sorts, ONLY, ),
+    [BROWSE_UNDELIVERED] = BROWSE("groups", "Not delivered, by cause", "v_undelivered", undelivered_fields,
+                                  undelivered_sorts, "delivery", ),
+    [BROWSE_CALLERS] = BROWSE("callers", "Rejected callers", "v_callers", callers_fields, callers_sorts, "id", ),
+    [BROWSE_PULLS] = BROWSE("pulls", "Retrievals", "v_pulls", pulls_fields, pulls_sorts, "item", ),
+    [BROWSE_QUARANTINE] = BROWSE("quarantine", "Quarantined files", "v_quarantine", quarantine_fields, quarantine_sorts,
+                                 "quarantine", COLUMNS(browse_quarantine), .is_closed = true),
+    [BROWSE_REPORTS] = BROWSE("reports", "Reports", "v_nights", reports_fields, reports_sorts, ONLY, ),
+    [BROWSE_TRENDS] = BROWSE("trends", "Trends", "v_trends", trends_fields, trends_sorts, ONLY, ),
+    [BROWSE_CONFIGURATION] = {.key = "config",
+                              .heading = "Configuration",
+                              .view = "v_configuration",
+                              .sorts = configuration_sorts,
+                              .sort_count = COLUMN_COUNT(configuration_sorts),
+                              .unique = ONLY},
 };

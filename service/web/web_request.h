@@ -18,10 +18,20 @@ enum request_value { REQUEST_VALUES(REQUEST_VALUE) REQUEST_VALUE_COUNT };
 
 extern const char *const web_request_value_names[REQUEST_VALUE_COUNT];
 
+/* A query parameter as it was sent; a list takes its fields by their names. */
+struct web_parameter {
+    const char *name, *value; /* UTF-8, decoded */
+};
+
+#define WEB_PARAMETERS 32
+
 struct web_request {
     const char *path;
     const char *values[REQUEST_VALUE_COUNT]; /* UTF-8, decoded; "" if missing */
     const char *host, *authorization;        /* headers; "" if missing */
+    const char *accept, *if_none_match;      /* the same; NULL is allowed */
+    struct web_parameter parameters[WEB_PARAMETERS];
+    size_t parameter_count; /* those behind WEB_PARAMETERS are counted only */
 };
 
 struct web_reply {
@@ -30,9 +40,12 @@ struct web_reply {
     bool keeps;       /* browsers may cache it for an hour; must not contain patient data */
     char *location;   /* the address of a redirect, malloc'd; the server frees it */
     bool needs_token; /* request credentials from the browser */
+    char etag[24];    /* of the content, with its quotes; "": none */
+    char *link;       /* of the header Link, malloc'd; the server frees it */
     FILE *out;        /* stream for the text; web_server.c checks it for errors */
     char *bytes;      /* or the content, malloc'd; the server frees it */
     size_t size;
+    int file; /* or a file, which the server closes; 0: none */
 };
 
 /* Returns a positive decimal number, or 0 if it is not one. */

@@ -6,6 +6,7 @@
 #include "service/common/clock.h"
 #include "service/common/html/html.h"
 #include "service/common/log.h"
+#include "service/web/web_api.h"
 #include "service/web/web_frame.h"
 #include "service/web/web_view.h"
 
@@ -15,7 +16,7 @@
 
 #define QUERY_SECONDS 5 /* for all queries of an answer */
 
-enum { OK = 200, MOVED = 301, UNAUTHORIZED = 401, NOT_FOUND = 404, MISDIRECTED = 421, UNAVAILABLE = 503 };
+enum { OK = 200, MOVED = 301, BAD_REQUEST = 400, UNAUTHORIZED = 401, NOT_FOUND = 404, MISDIRECTED = 421, UNAVAILABLE = 503 };
 
 static int
 web_make_alerts(struct web *web, struct error *error)
@@ -118,6 +119,7 @@ static const struct web_route routes[] = {
     {.path = "/job", .title = "Job", .view = web_view_job},
     {.path = "/series", .title = "Series", LISTS(WEB_SERIES, WEB_SERIES_JOBS, WEB_SERIES_STACKS)},
     {.path = "/search", .title = "Search", .view = web_view_search},
+    {.path = API_ROOT, .answer = web_api_answer}, /* and all below it */
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
     {.path = "/style.css", .answer = answer_style, .open = true, .is_alone = true},
     {.path = "/icon.svg", .answer = answer_icon, .open = true, .is_alone = true},
@@ -133,6 +135,8 @@ enum { ROUTES = sizeof routes / sizeof *routes };
 static const struct web_route *
 route_find(const char *path)
 {
+    if (strncmp(path, API_ROOT, strlen(API_ROOT)) == 0)
+        path = API_ROOT;
     for (int i = 0; i < ROUTES; i++)
         if (strcmp(routes[i].path, path) == 0)
             return &routes[i];
@@ -147,7 +151,9 @@ route_refuse(const struct web_route *route, int status, const char *title, const
     FILE *out = open_memstream(&text, &size);
     answer->status = status;
     answer->type = "text/html; charset=utf-8";
-    if (route && !route->title) { /* for programs */
+    if (route && route->answer == web_api_answer) {
+        web_api_refuse(status, title, why, answer);
+    } else if (route && !route->title) { /* for programs */
         answer->type = "text/plain; charset=utf-8";
         fprintf(answer->out, "%s: %s\n", title, why);
     } else if (out) {
@@ -276,6 +282,8 @@ web_answer(struct web *web, const struct web_request *request, struct web_reply 
         const int rc = route_handle(web, route, request, answer, &error);
         if (rc == -ENOENT) {
             route_refuse(route, NOT_FOUND, "Not found", error.message, answer);
+        } else if (rc == -EINVAL) {
+            route_refuse(route, BAD_REQUEST, "Bad parameter", error.message, answer);
         } else if (rc == -ETIMEDOUT) {
             route_refuse(route, UNAVAILABLE, "Too slow",
                          "the database query took too long; use sqlite3 instead (views v_jobs, v_series)", answer);

@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -83,18 +84,32 @@ static enum MHD_Result
 web_server_send(struct web_server *server, struct MHD_Connection *connection, struct web_reply *answer,
                 int64_t since_ms)
 {
-    struct MHD_Response *response = MHD_create_response_from_buffer(answer->size, answer->bytes, MHD_RESPMEM_MUST_FREE);
-    if (!response)
+    struct stat status = {0};
+    struct MHD_Response *response = NULL;
+    if (!answer->file)
+        response = MHD_create_response_from_buffer(answer->size, answer->bytes, MHD_RESPMEM_MUST_FREE);
+    else if (fstat(answer->file, &status) == 0)
+        response = MHD_create_response_from_fd64((uint64_t)status.st_size, answer->file);
+    if (!response || answer->file)
         free(answer->bytes);
-    answer->bytes = NULL; /* the response owns them */
+    if (!response && answer->file)
+        close(answer->file);
+    answer->bytes = NULL; /* the response owns them, and the file */
+    answer->file = 0;
+    bool complete = response != NULL;
+    if (response && answer->link)
+        complete = MHD_add_response_header(response, "Link", answer->link);
+    free(answer->link);
+    answer->link = NULL;
     if (!response)
         return MHD_NO;
-    bool complete = true;
     for (size_t i = 0; i < sizeof web_server_headers / sizeof *web_server_headers; i++)
         complete &= MHD_add_response_header(response, web_server_headers[i][0], web_server_headers[i][1]);
     complete &=
         MHD_add_response_header(response, "Cache-Control", answer->keeps ? "private, max-age=3600" : "no-store");
     complete &= MHD_add_response_header(response, "Content-Type", answer->type);
+    if (*answer->etag)
+        complete &= MHD_add_response_header(response, "ETag", answer->etag);
     if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
         complete &= MHD_add_response_header(response, "Allow", "GET, HEAD");
     if (answer->location)
@@ -119,6 +134,17 @@ web_server_header(struct MHD_Connection *connection, const char *name)
 {
     const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
     return value ? value : "";
+}
+
+static enum MHD_Result
+web_server_add_parameter(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct web_request *request = context;
+    (void)kind;
+    if (request->parameter_count < WEB_PARAMETERS)
+        request->parameters[request->parameter_count] = (struct web_parameter){name, value ? value : ""};
+    request->parameter_count++;
+    return MHD_YES;
 }
 
 /* Makes an answer, or with `why` a refusal. Without memory, answer->bytes is NULL. */
@@ -216,12 +242,15 @@ web_server_on_request(void *context, struct MHD_Connection *connection, const ch
                                  .client = client,
                                  .request = {.path = path,
                                              .host = web_server_header(connection, "Host"),
-                                             .authorization = web_server_header(connection, "Authorization")},
+                                             .authorization = web_server_header(connection, "Authorization"),
+                                             .accept = web_server_header(connection, "Accept"),
+                                             .if_none_match = web_server_header(connection, "If-None-Match")},
                                  .since_ms = clock_steady_ms()};
     for (int i = 0; i < REQUEST_VALUE_COUNT; i++) {
         const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, web_request_value_names[i]);
         job.request.values[i] = value ? value : "";
     }
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, web_server_add_parameter, &job.request);
     const char *why = web_server_find_refusal(connection, method, &status);
     const enum web_server_turn turn =
         why || !job.client || !server->events.turn ? WEB_SERVER_NOW : server->events.turn(path);
@@ -237,9 +266,12 @@ web_server_on_completed(void *context, struct MHD_Connection *connection, void *
 {
     struct web_server_job *job = *state;
     (void)context, (void)connection, (void)code;
-    if (job) { /* was not sent */
+    if (job) { /* what was not sent */
         free(job->answer.bytes);
         free(job->answer.location);
+        free(job->answer.link);
+        if (job->answer.file)
+            close(job->answer.file);
     }
     free(job);
     *state = NULL;

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 struct conf;
+struct json;
 struct report;
 
 enum alert_severity {
@@ -71,6 +72,9 @@ void alerts_add(struct alerts *alerts, enum alert_kind kind, const char *subject
 /* Adds a copy of an alert without its acknowledgement. The kind follows from the id. */
 void alerts_append(struct alerts *alerts, const struct alert *alert);
 void alerts_clear(struct alerts *alerts);
+
+/* Writes an array of the alerts, with remedies and acknowledgements. */
+void alerts_to_json(const struct alerts *alerts, const char *key, struct json *json);
 
 /* Returns one line per alert: severity, since, size, id and text, separated by tabs. The caller
  * must free it. Returns NULL if memory is short. */

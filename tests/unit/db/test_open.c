@@ -374,10 +374,13 @@ START_TEST(views_have_their_columns)
                      "incomplete,quarantined,missing_accepted_by,temporal_positions,"
                      "announced_temporal_positions,removed_at,accession_number,patient_id,study_date,"
                      "study_description,manufacturer,model,station,institution,inbox"},
-        {"v_work", "work,job,series_uid,state,at,pipeline,stack,revision,modality,body_part,series_description,study_uid,"
-                   "accession_number,patient_id,manufacturer,model,station,sender,instances,expected_instances,"
-                   "first_seen_at,last_seen_at,started_at,ended_at,total_seconds,code,message,not_before_at,superseded_by,"
-                   "removed_at"},
+        {"v_work",
+         "work,job,series_uid,state,at,pipeline,stack,revision,modality,body_part,series_description,study_uid,"
+         "accession_number,patient_id,manufacturer,model,station,sender,instances,expected_instances,"
+         "first_seen_at,last_seen_at,started_at,ended_at,total_seconds,code,message,not_before_at,superseded_by,"
+         "removed_at"},
+        {"v_undelivered", "destination,cause,code,message,deliveries,jobs,tried,oldest_at,next_attempt_at,delivery"},
+        {"v_trends", "day,pipeline,station,jobs,done,empty,review,rejected,failed,cancelled,mean_seconds"},
         {"v_objects", "sop_instance_uid,kind,sop_class_uid,label,object_series_uid,series_uid,"
                       "study_uid,series_description,path,source,sender,size_bytes,received_at,"
                       "replaced,own,missing,superseded_by,removed_at"},
@@ -466,7 +469,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "36");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "38");
     sample_close(&sample);
 }
 

@@ -1,0 +1,72 @@
+/*
+ * web_api.h - /api/v1: JSON and CSV for programs. GET only, without side effects.
+ *
+ * web_api_routes.c has a row per address. The parameters of a request, the answers and the OpenAPI document follow from
+ * it, and from the lists of db/report_lists.h.
+ */
+#ifndef NOCTULE_SERVICE_WEB_WEB_API_H
+#define NOCTULE_SERVICE_WEB_WEB_API_H
+
+#include "service/web/web.h"
+
+#define API_ROOT "/api/v1/"
+
+struct api_call;
+
+/* A parameter of an address that is no list. */
+struct api_parameter {
+    const char *key, *help;
+    const char *const *words; /* up to NULL; NULL: any text */
+    bool is_moment, is_needed;
+};
+
+/* An address below API_ROOT. A part in braces is a field of the list, and identifies the thing. */
+struct api_route {
+    const char *path;    /* "jobs/{job}/segments" */
+    const char *summary; /* of the document */
+
+    enum {
+        API_LIST,   /* the rows of `list`, as JSON or CSV */
+        API_ONE,    /* the first row of `list`, as an object */
+        API_ANSWER, /* `answer` writes it */
+    } kind;
+
+    enum report_browse_name list;
+    int (*answer)(struct api_call *call, struct error *error);
+    const struct api_parameter *parameters; /* up to one without a key; NULL: none */
+    const char *types[3];                   /* that can be accepted, up to NULL; the first is the default */
+    const char *since;                      /* of a list: the value of this field if the request has none; NULL */
+    bool is_of_job;                         /* the job of the path must exist */
+};
+
+extern const struct api_route api_routes[];
+extern const size_t api_route_count;
+
+#define API_VALUE 512
+#define API_LIMIT 10000 /* max rows of an answer */
+
+/* A request for an address. */
+struct api_call {
+    struct web *web;
+    const struct web_request *request;
+    const struct api_route *route;
+    char identity[API_VALUE]; /* the part of the path in braces; "" */
+    const char *type;         /* of the answer */
+    struct report_browse browse;
+    const char *values[8]; /* of route->parameters; NULL: not given */
+    char pseudonym[PSEUDONYM_SIZE];
+    FILE *out;
+    struct web_reply *reply;
+};
+
+/* Answers an address below API_ROOT. Writes a problem for a request that it cannot understand, and returns 0. Returns
+ * -errno for other errors. */
+int web_api_answer(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
+
+/* Writes a problem (RFC 9457). `title` must be one of the table in web_api.c. */
+void web_api_refuse(int status, const char *title, const char *detail, struct web_reply *answer);
+
+/* Writes the OpenAPI document. Returns 0 or -errno. */
+int web_api_document(struct api_call *call, struct error *error);
+
+#endif

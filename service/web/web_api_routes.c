@@ -1,0 +1,204 @@
+/* web_api_routes.c - the addresses of /api/v1, a row each. */
+#include "service/web/web_api.h"
+
+#include "db/report.h"
+#include "service/common/clock.h"
+#include "service/common/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define JSON  "application/json"
+#define CSV   "text/csv; charset=utf-8; header=present"
+#define DICOM "application/dicom"
+
+static int
+api_alerts(struct api_call *call, struct error *error)
+{
+    const int rc = web_alerts_make(&call->web->alerts, call->web->conf, call->web->report, clock_steady_ms(), error);
+    struct json json = {.out = call->out};
+    if (rc)
+        return rc;
+    json_begin_object(&json, NULL);
+    alerts_to_json(&call->web->alerts.list, "items", &json);
+    json_end_object(&json);
+    fputc('\n', call->out);
+    return 0;
+}
+
+/* The figures are those of `noctule status --json`. */
+static int
+api_status(struct api_call *call, struct error *error)
+{
+    static const char *const words[] = {"good", "attention", "broken"};
+
+    const struct alerts *alerts = &call->web->alerts.list;
+    const int rc = web_alerts_make(&call->web->alerts, call->web->conf, call->web->report, clock_steady_ms(), error);
+    if (rc)
+        return rc;
+    const enum alert_severity worst = alerts_worst(alerts);
+    fprintf(call->out, "{\"ready\": %s, \"state\": \"%s\", \"version\": \"" NOCTULE_VERSION "\", \"figures\": ",
+            worst == ALERT_BROKEN ? "false" : "true", words[worst]);
+    const int printed = report_status(call->web->report, call->out, true, error);
+    fputs("}\n", call->out);
+    return printed;
+}
+
+static int
+api_job(struct api_call *call, struct error *error)
+{
+    return report_job(call->web->report, strtoll(call->identity, NULL, 10), call->out, true, error);
+}
+
+/* A result as its row, or as the file. */
+static int
+api_result(struct api_call *call, struct error *error)
+{
+    const struct report_list *list = &report_browsed[BROWSE_RESULTS];
+    struct report_table table;
+    char *path = NULL;
+    call->browse.values[report_field_place(list, "instance")] = call->identity;
+    if (strcmp(call->type, JSON) == 0)
+        return report_browse_one(call->web->report, list, &call->browse, call->out, error);
+    int rc = report_browse(call->web->report, list, &call->browse, &table, error);
+    if (rc)
+        return rc;
+    if (table.row_count == 0 || report_cell(&table, 0, "removed_at"))
+        rc = error_set(error, -ENOENT, CODE_NONE, "there is no file of this instance");
+    else if (asprintf(&path, "%s/%s", call->web->conf->root, report_cell(&table, 0, "path")) < 0)
+        rc = error_set_system(error, -ENOMEM, "answer");
+    report_table_free(&table);
+    if (rc)
+        return rc;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    free(path);
+    if (fd < 0)
+        return error_set(error, -ENOENT, CODE_NONE, "the file of this instance cannot be opened");
+    call->reply->file = fd;
+    return 0;
+}
+
+static const char *const cohort_tables[] = {"cohort", "dictionary", "reasons", "failed", NULL};
+static const char *const yes_or_no[] = {"yes", "no", NULL};
+
+enum { COHORT_PIPELINE, COHORT_TABLE, COHORT_SINCE, COHORT_MODALITY, COHORT_ALL };
+static const struct api_parameter cohort_parameters[] = {
+    [COHORT_PIPELINE] = {.key = "pipeline", .help = "Name of the pipeline", .is_needed = true},
+    [COHORT_TABLE] = {.key = "table", .help = "The table; the default is cohort", .words = cohort_tables},
+    [COHORT_SINCE] = {.key = "since", .help = "Jobs that ended since this time", .is_moment = true},
+    [COHORT_MODALITY] = {.key = "modality", .help = "Modality of the series"},
+    [COHORT_ALL] = {.key = "all", .help = "yes: also superseded jobs", .words = yes_or_no},
+    {.key = NULL},
+};
+
+static ssize_t
+cohort_discard(void *context, const char *bytes, size_t size)
+{
+    (void)context, (void)bytes;
+    return (ssize_t)size;
+}
+
+/* The tables of `noctule cohort`. The others are filled only beside the first. */
+static int
+api_cohort(struct api_call *call, struct error *error)
+{
+    const char *table = call->values[COHORT_TABLE] ? call->values[COHORT_TABLE] : "cohort";
+    const char *since = call->values[COHORT_SINCE], *all = call->values[COHORT_ALL];
+    char at[ISO_TIME_SIZE];
+    if (since)
+        report_moment(since, clock_unix_ms(), at);
+    FILE *nowhere = fopencookie(NULL, "w", (cookie_io_functions_t){.write = cohort_discard});
+    if (!nowhere)
+        return error_set_system(error, -ENOMEM, "answer");
+    struct report_cohort_counts counts;
+    const struct report_cohort what = {.pipeline = call->values[COHORT_PIPELINE],
+                                       .since = since ? at : NULL,
+                                       .modality = call->values[COHORT_MODALITY],
+                                       .all_revisions = all && strcmp(all, "yes") == 0};
+    struct report_cohort_out out = {.table = nowhere};
+    *(strcmp(table, "dictionary") == 0 ? &out.dictionary
+      : strcmp(table, "reasons") == 0  ? &out.reasons
+      : strcmp(table, "failed") == 0   ? &out.failed
+                                       : &out.table) = call->out;
+    const int rc = report_cohort(call->web->report, &what, &out, &counts, error);
+    fclose(nowhere);
+    return rc;
+}
+
+static int
+api_versions(struct api_call *call, struct error *error)
+{
+    (void)error;
+    fputs("{\"noctule\": \"" NOCTULE_VERSION "\", \"api\": \"v1\"}\n", call->out);
+    return 0;
+}
+
+#define LIST(path_, name, ...)                                                                                         \
+    {                                                                                                                  \
+        .path = (path_), .kind = API_LIST, .list = (name), .types = {JSON, CSV}, __VA_ARGS__                           \
+    }
+
+const struct api_route api_routes[] = {
+    {.path = "status",
+     .summary = "State of the service and the figures of noctule status",
+     .kind = API_ANSWER,
+     .answer = api_status,
+     .types = {JSON}},
+    {.path = "alerts",
+     .summary = "Alerts with remedies and acknowledgements",
+     .kind = API_ANSWER,
+     .answer = api_alerts,
+     .types = {JSON}},
+    LIST("work", BROWSE_WORK, .summary = "Jobs, and series without a job (v_work)"),
+    {.path = "jobs/{job}",
+     .summary = "A job with its results, deliveries, events, segments and broken expectations",
+     .kind = API_ANSWER,
+     .answer = api_job,
+     .types = {JSON},
+     .is_of_job = true},
+    LIST("jobs/{job}/segments", BROWSE_SEGMENTS, .summary = "Segments of a job (v_segments)", .is_of_job = true),
+    LIST("jobs/{job}/results", BROWSE_RESULTS, .summary = "Results of a job (v_results)", .is_of_job = true),
+    LIST("jobs/{job}/deliveries", BROWSE_DELIVERIES, .summary = "Deliveries of a job (v_deliveries)",
+         .is_of_job = true),
+    LIST("jobs/{job}/events", BROWSE_EVENTS, .summary = "Events of a job, oldest first (v_events)", .is_of_job = true),
+    LIST("jobs/{job}/features", BROWSE_FEATURES, .summary = "Features of a job (v_features)", .is_of_job = true),
+    {.path = "series/{series}",
+     .summary = "A series (v_series)",
+     .kind = API_ONE,
+     .list = BROWSE_SERIES,
+     .types = {JSON}},
+    {.path = "results/{instance}",
+     .summary = "A result by its SOP Instance UID: the row (v_results), or the DICOM file",
+     .kind = API_ANSWER,
+     .list = BROWSE_RESULTS,
+     .answer = api_result,
+     .types = {JSON, DICOM}},
+    LIST("review", BROWSE_REVIEW, .summary = "Jobs under review, oldest first (v_review)"),
+    LIST("destinations", BROWSE_DESTINATIONS, .summary = "Destinations with deliveries (v_destinations)"),
+    LIST("deliveries", BROWSE_DELIVERIES, .summary = "Deliveries, newest first (v_deliveries)"),
+    LIST("groups", BROWSE_UNDELIVERED, .summary = "Undelivered results by destination and cause (v_undelivered)"),
+    LIST("callers", BROWSE_CALLERS, .summary = "Rejected callers (v_callers)"),
+    LIST("pulls", BROWSE_PULLS, .summary = "Retrievals from archives (v_pulls)"),
+    LIST("quarantine", BROWSE_QUARANTINE, .summary = "Quarantined files (v_quarantine, without original paths)"),
+    LIST("reports", BROWSE_REPORTS, .summary = "Recorded reports (v_nights)"),
+    LIST("trends", BROWSE_TRENDS, .summary = "Jobs by day, pipeline and scanner (v_trends); of 90 days without since",
+         .since = "90d"),
+    {.path = "cohort",
+     .summary = "The cohort tables of a pipeline's features",
+     .kind = API_ANSWER,
+     .answer = api_cohort,
+     .parameters = cohort_parameters,
+     .types = {CSV}},
+    LIST("config", BROWSE_CONFIGURATION, .summary = "Configuration in force, and a refused one (v_configuration)"),
+    {.path = "versions", .summary = "Versions", .kind = API_ANSWER, .answer = api_versions, .types = {JSON}},
+    {.path = "openapi.json",
+     .summary = "This document",
+     .kind = API_ANSWER,
+     .answer = web_api_document,
+     .types = {JSON}},
+};
+
+const size_t api_route_count = sizeof api_routes / sizeof *api_routes;
