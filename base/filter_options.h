@@ -1,0 +1,72 @@
+/*
+ * filter_options.h - the parameters of an image filter (IBSI 2, arXiv:2006.05470). The configuration fills them, and
+ * kernels/filter/ computes the responses. All threads may use all of it; strings are constant.
+ */
+#ifndef NOCTULE_BASE_FILTER_OPTIONS_H
+#define NOCTULE_BASE_FILTER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum filter_kind {
+    FILTER_MEAN,
+    FILTER_LOG, /* Laplacian of Gaussian */
+    FILTER_LAWS,
+    FILTER_WAVELET, /* separable, undecimated */
+    FILTER_GABOR,
+    FILTER_SIMONCELLI,
+    FILTER_RIESZ_LOG,
+    FILTER_RIESZ_SIMONCELLI,
+    FILTER_KINDS,
+};
+
+/* The values beyond the volume. "dcba|abcd|dcba" is the mirror: the first voxel repeats. */
+enum filter_boundary { FILTER_ZERO, FILTER_NEAREST, FILTER_PERIODIC, FILTER_MIRROR, FILTER_BOUNDARIES };
+
+/* The orientations of a filter: one, or all right-angle rotations (4 in a slice, 24 in space), whose responses are
+ * pooled per voxel. */
+enum filter_pooling { FILTER_ONE, FILTER_MAX, FILTER_MEAN_OF, FILTER_MIN, FILTER_POOLINGS };
+
+enum filter_laws { LAWS_L5, LAWS_E5, LAWS_S5, LAWS_W5, LAWS_R5, LAWS_L3, LAWS_E3, LAWS_S3, LAWS_KERNELS };
+
+enum filter_wavelet { WAVELET_HAAR, WAVELET_DB2, WAVELET_DB3, WAVELET_COIF1, WAVELETS };
+
+#define FILTER_MAX_SIZE  63 /* voxels of a mean's side */
+#define FILTER_MAX_LEVEL 4
+
+/* Numbers of other kinds are ignored. */
+struct filter_options {
+    enum filter_kind kind;
+    bool in_slice; /* 2-D: along columns and rows only */
+    enum filter_boundary boundary;
+    enum filter_pooling pooling; /* of Laws, wavelets, Gabor, Riesz */
+    int size;                    /* mean: voxels along each axis, odd */
+    double sigma_mm;             /* LoG, Gabor, Riesz-transformed LoG */
+    /* Laws: one kernel each along columns, rows, slices; and the side of the cube or square whose mean absolute
+     * response is the result, odd; 0: the response itself. */
+    enum filter_laws laws[3];
+    int energy;
+    enum filter_wavelet wavelet;
+    bool high[3]; /* wavelet: high-pass along columns, rows, slices; otherwise low-pass */
+    int level;    /* wavelet, Simoncelli: decomposition level, from 1 */
+    /* Gabor: the ratio of the axes, wavelength, and the angle, or the step of all angles of a turn with pooling. In
+     * space the planes of all three pairs of axes are averaged. */
+    double gamma, lambda_mm, theta_degrees;
+    int riesz[3]; /* orders along columns, rows, slices */
+};
+
+/* Names in records and in the configuration: "log", "mirror", "L5", "db3". Each array ends with NULL. */
+extern const char *const filter_kind_names[FILTER_KINDS + 1];
+extern const char *const filter_boundary_names[FILTER_BOUNDARIES + 1];
+extern const char *const filter_pooling_names[FILTER_POOLINGS + 1];
+extern const char *const filter_laws_names[LAWS_KERNELS + 1];
+extern const char *const filter_wavelet_names[WAVELETS + 1];
+
+#ifdef __cplusplus
+}
+#endif
+#endif
