@@ -105,6 +105,9 @@ struct coarse_rule;    /* kernels/coarse/coarse_rule.h */
 /* Values that isa.smooth16 computes at a time: rows must have room for a multiple. */
 enum { ISA_SMOOTH = 64 };
 
+/* Elements that isa.weigh64 computes at a time: rows must have room for a multiple. */
+enum { ISA_WEIGH = 32 };
+
 /* Words of work space for isa.unite. */
 #define ISA_UNITE_SPACE(rows) (2 * (rows)->count * ((rows)->words + 2))
 
@@ -191,6 +194,9 @@ struct isa {
      * taps. smooth15 needs values from -2^14 to 2^14 - 1. */
     void (*smooth15)(const int16_t *const *taps, const int16_t *weights, int radius, int64_t count, int16_t *filtered);
     void (*smooth16)(const int16_t *const *taps, const int16_t *weights, int radius, int64_t count, int16_t *filtered);
+    /* Computes the sum of weights[t] * rows[t] for each element, from 0 on by fma(), t = 0 .. taps - 1. Reads and writes
+     * whole groups of ISA_WEIGH. `sums` must not be one of the rows. */
+    void (*weigh64)(const double *const *rows, const double *weights, int64_t taps, int64_t count, double *sums);
     /* Writes the unions of a and b, row after row without a gap. */
     void (*unite_pair)(const struct isa_pair_rows *rows, uint64_t *to);
     /* Writes the unions. `to` may be `own`. */

@@ -1,7 +1,7 @@
 /* isa_avx2.c - the innermost loops for AVX2; see isa_private.h. */
 #ifdef __x86_64__
 
-#define ISA_TARGET __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
+#define ISA_TARGET __attribute__((target("avx2,fma,bmi,bmi2,lzcnt,popcnt")))
 #define ISA_VECTOR 32
 #include "kernels/cpu/isa_private.h"
 
@@ -14,7 +14,7 @@ avx2_runs_here(void)
     unsigned eax, ebx, ecx, edx;
 
     /* Not every compiler's __builtin_cpu_supports supports lzcnt. */
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
            __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && (ecx & bit_LZCNT) && __builtin_cpu_supports("popcnt");
 }
 

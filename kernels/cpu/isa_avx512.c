@@ -1,7 +1,7 @@
 /* isa_avx512.c - the innermost loops for AVX-512; see isa_private.h. */
 #ifdef __x86_64__
 
-#define ISA_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi,bmi2,lzcnt,popcnt")))
+#define ISA_TARGET __attribute__((target("avx512f,fma,avx512bw,avx512vl,avx512vpopcntdq,bmi,bmi2,lzcnt,popcnt")))
 #define ISA_VECTOR 64
 #include "kernels/cpu/isa_private.h"
 

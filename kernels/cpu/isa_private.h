@@ -11,6 +11,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/range/range.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 extern const struct isa isa_scalar;
@@ -788,6 +789,24 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
     }
 }
 
+/* Fills a group of ISA_WEIGH sums at a time. */
+LOOP void
+weigh64(const double *const *rows, const double *weights, int64_t taps, int64_t count, double *restrict sums)
+{
+    for (int64_t i = 0; i < count; i += ISA_WEIGH) {
+        double group[ISA_WEIGH] = {0};
+
+        for (int64_t tap = 0; tap < taps; tap++) {
+            const double *values = rows[tap] + i, weight = weights[tap];
+
+            for (int k = 0; k < ISA_WEIGH; k++)
+                group[k] = fma(weight, values[k], group[k]);
+        }
+        for (int k = 0; k < ISA_WEIGH; k++)
+            sums[i + k] = group[k];
+    }
+}
+
 /* One tap, or the sum of the two with one weight. */
 #define ISA_SMOOTH_TAP(VECTOR, UNALIGNED, PREFIX, tap, i)                                                              \
     ((tap) == 0 ? (VECTOR) * (const UNALIGNED *)(taps[radius] + (i))                                                   \
@@ -861,6 +880,7 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
     .count_new = count_new, .tally32 = tally32, .tally_tuples8 = tally_tuples8, .relieve16 = relieve16,                \
     .largest16 = largest16, .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                  \
     .count_bits = count_bits, .count_runs = count_runs, .touches = touches, .unite_pair = unite_pair, .unite = unite,  \
-    .clip8 = clip8, .clip16 = clip16, .add16 = add16, .fold32 = fold32, .blocks16 = blocks16, .smooth16 = smooth16
+    .clip8 = clip8, .clip16 = clip16, .add16 = add16, .fold32 = fold32, .blocks16 = blocks16, .smooth16 = smooth16,                                                                        \
+    .weigh64 = weigh64
 
 #endif

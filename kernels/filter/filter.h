@@ -29,12 +29,14 @@
  * Pooling takes all turns of the kernels by rotations of right angles: permutations of the axes with kernels turned
  * around, of determinant 1. The mean is over all of them, a turn that occurs twice counts twice.
  *
- * Arithmetic. Integer filters (mean, Laws) have exact sums in 64 bits. The others sum in double precision, x first,
- * then y, then z, each tap by fma() in the order of plan.h. The code is the nearest integer (ties to even) of the sum
- * times one factor.
+ * Arithmetic. Integer filters (mean, Laws) have exact sums. The others sum in double precision along x, then y, then z:
+ * each sum begins at 0 and adds its taps by fma() from the lowest place on. Filters of several separable terms add the
+ * responses of terms with the same kernel along z before that axis, and the sums of all these after it. The code is the
+ * nearest integer (ties to even) of the response times one factor.
  *
  * Shapes, threads: as in kernels.h. Errors: as in kernels.h; -E2BIG with VOLUME_TOO_LARGE if a kernel has more than
- * FILTER_MAX_REACH places to a side; -EINVAL without a demand for this filter; -EBUSY if a slice is not announced.
+ * FILTER_MAX_REACH places to a side; -EINVAL without a demand for this filter, or for impossible options; -EBUSY if a
+ * slice is not announced.
  */
 #ifndef NOCTULE_KERNELS_FILTER_FILTER_H
 #define NOCTULE_KERNELS_FILTER_FILTER_H
@@ -73,7 +75,7 @@ struct filter_request {
 int filter_run(struct kernels_lane *lane, enum filter_kind kind, const struct filter_request *request,
                const int32_t **codes, double *step, struct error *error);
 
-/* Returns the response of code 1 for values up to a limit. */
+/* Returns the response of code 1 for values up to a limit; 0: the options are impossible. */
 double filter_step(const struct filter_demand *demand, int32_t limit);
 
 /* Finds how many voxels from a voxel the filter reads along each axis; INT32_MAX: any voxel of the volume. */

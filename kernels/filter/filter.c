@@ -1,0 +1,91 @@
+/* filter.c - checks of arguments, steps and the exponential function of filter.h. */
+#include "kernels/filter/filter.h"
+
+#include "kernels/filter/filter_private.h"
+#include "kernels/filter/separable.h"
+
+#include <errno.h>
+#include <math.h>
+
+/* Returns the operation of a kind. */
+static enum kernels_op_id
+filter_op(enum filter_kind kind)
+{
+    (void)kind;
+    return KERNELS_SEPARABLE;
+}
+
+void
+filter_demand_set(struct kernels_demand *demand, const struct filter_demand *filter)
+{
+    demand->of[filter_op(filter->options.kind)] = filter;
+}
+
+double
+filter_step_of(double bound)
+{
+    int exponent;
+    const double part = frexp(bound > 0 ? bound : 1, &exponent);
+
+    return ldexp(1, (part > 0.5 ? exponent : exponent - 1) - 30);
+}
+
+double
+filter_step(const struct filter_demand *demand, int32_t limit)
+{
+    const double bound = separable_bound(demand);
+
+    return bound < 0 ? 0 : filter_step_of(bound * limit);
+}
+
+void
+filter_reach(const struct filter_demand *demand, int32_t reach[3])
+{
+    separable_reach(demand, reach);
+}
+
+int
+filter_run(struct kernels_lane *lane, enum filter_kind kind, const struct filter_request *request,
+           const int32_t **codes, double *step, struct error *error)
+{
+    const enum kernels_op_id id = filter_op(kind);
+    const struct filter_demand *demand = kernels_state(lane, id);
+    struct filter_job job = {.request = request, .codes = codes};
+    int32_t reach[3];
+    int rc = kernels_op_check(lane, id, error);
+
+    if (rc)
+        return rc;
+    if (demand->options.kind != kind || demand->values != (request->values != NULL))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "memory was reserved for other filters");
+    if (request->limit < 1 || request->limit > FILTER_MAX_LIMIT || request->padded != filter_clip(request, request->padded))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "values cannot be limited to %d", request->limit);
+    filter_reach(demand, reach);
+    for (int axis = 0; axis < 3; axis++)
+        if (reach[axis] > FILTER_MAX_REACH && reach[axis] < INT32_MAX)
+            return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE, "a filter has more than %d voxels to each side",
+                             FILTER_MAX_REACH);
+    job.step = *step = filter_step(demand, request->limit);
+    if (job.step <= 0)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the options of the filter are impossible");
+    return kernels_op_run(lane, id, &job, error);
+}
+
+/*
+ * exp(-x) = 2^-n exp(-r), where x = n log(2) + r with |r| <= log(2) / 2. The upper part of log(2) has 32 bits, so that
+ * its product with n is exact. The error is about one unit in the last place.
+ */
+double
+filter_exp_minus(double x)
+{
+    static const double upper = 0x1.62e42feep-1, lower = 0x1.a39ef35793c76p-33;
+    const double n = floor(x / 0x1.62e42fefa39efp-1 + 0.5);
+    const double r = (n * upper - x) + n * lower;
+    double sum = 1;
+
+    if (!(x < 700))
+        return 0;
+    for (int i = 17; i >= 1; i--)
+        sum = 1 + r * sum / i;
+    return ldexp(sum, -(int)n);
+}

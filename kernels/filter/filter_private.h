@@ -1,0 +1,80 @@
+/* filter_private.h - parts of filter.h that its operations share. Private to kernels/. */
+#ifndef NOCTULE_KERNELS_FILTER_FILTER_PRIVATE_H
+#define NOCTULE_KERNELS_FILTER_FILTER_PRIVATE_H
+
+#include "kernels/filter/filter.h"
+#include "kernels/op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifdef __CUDACC__
+#define FILTER_INLINE __host__ __device__ static inline
+#else
+#define FILTER_INLINE static inline
+#endif
+
+/* The request of the operations. Their states begin with struct filter_demand. */
+struct filter_job {
+    const struct filter_request *request;
+    double step;
+    const int32_t **codes;
+};
+
+/* Returns the step for responses up to a bound. */
+double filter_step_of(double bound);
+
+/* Returns the place within the volume whose value counts at place i; -1: there the value is 0. */
+FILTER_INLINE int64_t
+filter_place(int64_t i, int64_t side, enum filter_boundary boundary)
+{
+    int64_t within;
+
+    if (i >= 0 && i < side)
+        return i;
+    switch (boundary) {
+    case FILTER_NEAREST:
+        return i < 0 ? 0 : side - 1;
+    case FILTER_PERIODIC:
+        within = i % side;
+        return within < 0 ? within + side : within;
+    case FILTER_MIRROR:
+        within = i % (2 * side);
+        within = within < 0 ? within + 2 * side : within;
+        return within < side ? within : 2 * side - 1 - within;
+    case FILTER_ZERO:
+    case FILTER_BOUNDARIES:
+        break;
+    }
+    return -1;
+}
+
+FILTER_INLINE int32_t
+filter_clip(const struct filter_request *request, int32_t value)
+{
+    return value < -request->limit ? -request->limit : value > request->limit ? request->limit : value;
+}
+
+/* Returns the value of a stored value. */
+FILTER_INLINE int32_t
+filter_value(const struct filter_request *request, int32_t stored)
+{
+    if (request->padding.lo <= stored && stored <= request->padding.hi)
+        return request->padded;
+    return filter_clip(request, stored + request->offset);
+}
+
+/* Returns the nearest integer, ties to even, of a number of less than 2^31. */
+FILTER_INLINE int32_t
+filter_code(double number)
+{
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
+
+    return (int32_t)((number + shift) - shift);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
