@@ -14,8 +14,9 @@ avx2_runs_here(void)
     unsigned eax, ebx, ecx, edx;
 
     /* Not every compiler's __builtin_cpu_supports supports lzcnt. */
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-           __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && (ecx & bit_LZCNT) && __builtin_cpu_supports("popcnt");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2") && __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && (ecx & bit_LZCNT) &&
+           __builtin_cpu_supports("popcnt");
 }
 
 /* Packs two vectors of 16-bit lanes, all ones or all zeros, into 32 bits in order. */

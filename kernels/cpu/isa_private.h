@@ -880,7 +880,7 @@ weigh64(const double *const *rows, const double *weights, int64_t taps, int64_t 
     .count_new = count_new, .tally32 = tally32, .tally_tuples8 = tally_tuples8, .relieve16 = relieve16,                \
     .largest16 = largest16, .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                  \
     .count_bits = count_bits, .count_runs = count_runs, .touches = touches, .unite_pair = unite_pair, .unite = unite,  \
-    .clip8 = clip8, .clip16 = clip16, .add16 = add16, .fold32 = fold32, .blocks16 = blocks16, .smooth16 = smooth16,                                                                        \
+    .clip8 = clip8, .clip16 = clip16, .add16 = add16, .fold32 = fold32, .blocks16 = blocks16, .smooth16 = smooth16,    \
     .weigh64 = weigh64
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* Returns the operation of a kind. */
 static enum kernels_op_id
@@ -58,7 +59,8 @@ filter_run(struct kernels_lane *lane, enum filter_kind kind, const struct filter
         return rc;
     if (demand->options.kind != kind || demand->values != (request->values != NULL))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "memory was reserved for other filters");
-    if (request->limit < 1 || request->limit > FILTER_MAX_LIMIT || request->padded != filter_clip(request, request->padded))
+    if (request->limit < 1 || request->limit > FILTER_MAX_LIMIT || llabs(request->offset) > FILTER_MAX_LIMIT ||
+        request->padded != filter_clip(request, request->padded))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "values cannot be limited to %d", request->limit);
     filter_reach(demand, reach);
     for (int axis = 0; axis < 3; axis++)
@@ -72,7 +74,7 @@ filter_run(struct kernels_lane *lane, enum filter_kind kind, const struct filter
 }
 
 /*
- * exp(-x) = 2^-n exp(-r), where x = n log(2) + r with |r| <= log(2) / 2. The upper part of log(2) has 32 bits, so that
+ * exp(-x) = 2^-n exp(r), where r = n log(2) - x with |r| <= log(2) / 2. The upper part of log(2) has 32 bits, so that
  * its product with n is exact. The error is about one unit in the last place.
  */
 double

@@ -6,7 +6,7 @@
  *
  * Responses. A code of 32 bits per voxel, x fastest, tightly packed. The response is code * step. The step is 2^-30 of
  * the smallest power of two that is at least the largest possible response, (sum of absolute taps) * limit. It is known
- * before any voxel is: filter_step(). All backends and the references in tests/kernels agree bit for bit.
+ * before any voxel is: filter_step(). Rotations do not change it. All backends agree bit for bit.
  *
  * Separable filters: mean, Laplacian of Gaussian, Laws, wavelets.
  *
@@ -71,7 +71,7 @@ struct filter_request {
 };
 
 /* Filters the volume by the demand of this kind. Sets *codes to memory of the lane (pinned on a GPU), which is valid
- * until the next run or volume, and *step to the response of code 1. */
+ * until the next run of an operation, and *step to the response of code 1. */
 int filter_run(struct kernels_lane *lane, enum filter_kind kind, const struct filter_request *request,
                const int32_t **codes, double *step, struct error *error);
 

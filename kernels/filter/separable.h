@@ -41,15 +41,18 @@ struct separable_plane {
     int first, count; /* terms */
 };
 
-/* A kernel along an axis: its definition, and how it is turned. EVEN is half the sum of both, ODD half the difference. */
+/* A kernel, the kernel turned around, half the sum of both, and half the difference. */
+enum separable_turning { SEPARABLE_PLAIN, SEPARABLE_TURNED, SEPARABLE_EVEN, SEPARABLE_ODD };
+
 struct separable_kernel {
-    int8_t base; /* LoG: 0 Gaussian, 1 second derivative; Laws: enum filter_laws; wavelets: 0 low, 1 high */
-    enum { SEPARABLE_PLAIN, SEPARABLE_TURNED, SEPARABLE_EVEN, SEPARABLE_ODD, SEPARABLE_ALONE } turn;
+    int base; /* LoG: 0 Gaussian, 1 second derivative; Laws: enum filter_laws; wavelets: 0 low, 1 high */
+    enum separable_turning turning;
 };
 
 struct separable_plan {
     struct filter_demand demand;
-    bool box;         /* a mean */
+    bool box; /* a mean */
+    bool energy;
     int half[3];      /* of the box of a mean, or of energy */
     bool extreme;     /* pooling by maximum or minimum */
     double scale;     /* response / sum */
@@ -87,6 +90,9 @@ separable_weights(const struct separable_plan *plan, int axis)
 {
     return (size_t)plan->kernel_count * (size_t)plan->axis[axis].rows * (size_t)separable_width(&plan->axis[axis]);
 }
+
+/* Returns whether a term has a kernel along an axis. */
+bool separable_uses(const struct separable_plan *plan, int axis, int kernel);
 
 /* Returns the weights of the value at i. */
 FILTER_INLINE const double *

@@ -1,0 +1,43 @@
+/*
+ * ref_filter.h - separable filters by the definition of kernels/filter/filter.h, and cases.
+ *
+ * Orientations are computed one by one, stage after stage, in extended precision. Codes of the kernels are therefore
+ * those of the response to within their rounding: half a step, and a little more.
+ */
+#ifndef NOCTULE_REF_FILTER_H
+#define NOCTULE_REF_FILTER_H
+
+#include "kernels/filter/filter.h"
+
+/* Max difference of a code from the exact response, in steps. The energy of Laws is a mean of rounded codes. */
+#define REF_FILTER_OFF    0.5001L
+#define REF_FILTER_ENERGY 1.01L
+
+/* A random volume and filter. */
+struct filter_case {
+    struct image_extent extent;
+    enum image_pixel pixel;
+    void *voxels;
+    int32_t *values;
+    struct filter_demand demand;
+    struct filter_request request;
+};
+
+/* Writes the values that a request reads. */
+void ref_filter_values(const struct filter_case *each, int32_t *values);
+
+/* Writes the responses to values. */
+void ref_filter(struct image_extent extent, const int32_t *values, const struct filter_demand *demand,
+                long double *responses);
+
+/* Returns the step of a filter. */
+double ref_filter_step(const struct filter_demand *demand, int32_t limit);
+
+void filter_make_case(struct filter_case *each, uint64_t seed);
+void filter_free_case(struct filter_case *each);
+
+/* Runs a whole job, and copies the codes. Returns its first error. */
+int filter_run_case(struct kernels_lane *lane, const struct filter_case *each, int32_t *codes, double *step,
+                    struct error *error);
+
+#endif
