@@ -1,0 +1,121 @@
+/*
+ * test_cuda_filter.c - compares responses of separable filters on the GPU with the CPU's, bit for bit.
+ *
+ *   kernels_test_cuda_filter [--quick]    --quick: a selection for compute-sanitizer
+ *
+ * Exits with 77 ("skipped" for CTest) if there is no GPU.
+ */
+#include "tests/kernels/gpu_pair.h"
+#include "tests/kernels/ref_filter.h"
+#include "tests/kernels/ref_volumes.h"
+
+static struct error error;
+
+static void
+run_both(const struct filter_case *each, uint64_t seed)
+{
+    const size_t size = (size_t)ref_voxels(each->extent) * sizeof(int32_t);
+    int32_t *codes[2];
+    double steps[2];
+
+    for (int i = 0; i < 2; i++) {
+        codes[i] = calloc(1, size);
+        ck_assert_ptr_nonnull(codes[i]);
+        ck_assert_msg(filter_run_case(lanes[i], each, codes[i], &steps[i], &error) == 0, "%s", error.message);
+    }
+    ck_assert_double_eq(steps[0], steps[1]);
+    for (size_t i = 0; i < size / sizeof(int32_t); i++)
+        ck_assert_msg(codes[0][i] == codes[1][i], "case %llu, kind %d, pooling %d, voxel %zu: %d, not %d",
+                      (unsigned long long)seed, each->demand.options.kind, each->demand.options.pooling, i, codes[1][i],
+                      codes[0][i]);
+    free(codes[0]);
+    free(codes[1]);
+}
+
+START_TEST(random_filters)
+{
+    for (uint64_t seed = 0; seed < (quick ? 30 : 1000); seed++) {
+        struct filter_case each;
+
+        filter_make_case(&each, quick ? 13 * seed : seed);
+        run_both(&each, seed);
+        filter_free_case(&each);
+    }
+}
+
+END_TEST
+
+/* Groups of slices and several tiles along each axis. */
+START_TEST(large_volumes)
+{
+    for (uint64_t seed = 0; seed < (quick ? 1 : 40); seed++) {
+        struct filter_case each;
+
+        filter_make_case(&each, seed);
+        free(each.voxels);
+        each.extent = (struct image_extent){300, quick ? 20 : 200, 70};
+        each.demand.values = false;
+        each.request.values = NULL;
+        each.voxels = calloc((size_t)ref_voxels(each.extent), image_pixel_size(each.pixel));
+        ck_assert_ptr_nonnull(each.voxels);
+        ref_smooth(each.extent, each.pixel, 200, seed, each.voxels);
+        run_both(&each, seed);
+        filter_free_case(&each);
+    }
+}
+
+END_TEST
+
+#ifdef NOCTULE_CUDA
+
+static int
+run_one(struct kernels_lane *lane, void *context)
+{
+    const struct filter_case *each = context;
+    int32_t *codes = calloc((size_t)ref_voxels(each->extent), sizeof(*codes));
+    double step;
+    const int rc = filter_run_case(lane, each, codes, &step, &error);
+
+    free(codes);
+    return rc;
+}
+
+START_TEST(any_call_may_fail)
+{
+    struct filter_case each;
+
+    filter_make_case(&each, 3);
+    each.demand.options =
+        (struct filter_options){.kind = FILTER_LAWS, .pooling = FILTER_MAX, .laws = {LAWS_E5, LAWS_L5}, .energy = 3};
+    fail_each_call((enum cuda_fault_kind)_i, run_one, &each);
+    filter_free_case(&each);
+}
+
+END_TEST
+
+#endif
+
+static Suite *
+make_suite(void)
+{
+    Suite *suite = suite_create("cuda_filter");
+    TCase *parity = gpu_pair_case(suite, "parity");
+
+    tcase_add_test(parity, random_filters);
+    tcase_add_test(parity, large_volumes);
+#ifdef NOCTULE_CUDA
+    if (!quick) {
+        TCase *faults = tcase_create("faults");
+
+        suite_add_tcase(suite, faults);
+        tcase_add_loop_test(faults, any_call_may_fail, CUDA_FAULT_UNKNOWN, CUDA_FAULT_LOST + 1);
+    }
+#endif
+    return suite;
+}
+
+int
+main(int argc, char **argv)
+{
+    return gpu_suite_run(argc, argv, make_suite);
+}
