@@ -51,7 +51,7 @@ filter_run(struct kernels_lane *lane, enum filter_kind kind, const struct filter
 {
     const enum kernels_op_id id = filter_op(kind);
     const struct filter_demand *demand = kernels_state(lane, id);
-    struct filter_job job = {.request = request, .codes = codes};
+    struct filter_task job = {.request = request, .codes = codes};
     int32_t reach[3];
     int rc = kernels_op_check(lane, id, error);
 

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* The request of the operations. Their states begin with struct filter_demand. */
-struct filter_job {
+struct filter_task {
     const struct filter_request *request;
     double step;
     const int32_t **codes;

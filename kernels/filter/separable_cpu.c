@@ -23,7 +23,7 @@ struct cpu_separable {
 struct separable_run {
     struct cpu_lane *lane;
     const struct cpu_separable *own;
-    const struct filter_job *job;
+    const struct filter_task *job;
     void (*weigh)(const double *const *rows, const double *weights, int64_t taps, int64_t count, double *sums);
     const int32_t *codes; /* a box of absolute codes; NULL: of values */
     double factor;        /* code / sum */
@@ -358,7 +358,7 @@ box_row_of_slices(const struct separable_run *run, unsigned char *memory, int64_
 static int
 cpu_separable_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
-    const struct filter_job *job = given;
+    const struct filter_task *job = given;
     const struct cpu_separable *own = cpu_separable_state(lane);
     const struct separable_plan *plan = &own->plan;
     struct separable_run run = {

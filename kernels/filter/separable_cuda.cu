@@ -349,7 +349,7 @@ cuda_separable_place(struct kernels_lane *lane, struct kernels_memory *memory)
 }
 
 /* A filter in progress. */
-struct cuda_separable_run {
+struct separable_queueing {
     struct cuda_lane *lane;
     const struct cuda_separable *own;
     struct separable_input input;
@@ -379,7 +379,7 @@ separable_lines_of(const struct cuda_separable *own, const struct image_extent *
 /* Launches a kernel that needs more shared memory than a launch may have by default. */
 template <typename Value, bool BOX>
 static int
-separable_launch_across(const struct cuda_separable_run *run, const struct separable_across_pass *pass,
+separable_launch_across(const struct separable_queueing *run, const struct separable_across_pass *pass,
                         struct error *error)
 {
     const struct separable_lines *lines = &pass->lines;
@@ -399,7 +399,7 @@ separable_launch_across(const struct cuda_separable_run *run, const struct separ
 
 template <typename Value, bool BOX>
 static int
-separable_launch_rows(const struct cuda_separable_run *run, const struct separable_rows_pass *pass, struct error *error)
+separable_launch_rows(const struct separable_queueing *run, const struct separable_rows_pass *pass, struct error *error)
 {
     const int64_t tiles = ((pass->lines.side + SEPARABLE_LINE - 1) / SEPARABLE_LINE) *
                           ((pass->lines.pages + SEPARABLE_WARPS - 1) / SEPARABLE_WARPS);
@@ -414,7 +414,7 @@ separable_launch_rows(const struct cuda_separable_run *run, const struct separab
 
 /* Fills planes `plane` .. end - 1 of a group of slices: through x, then y. */
 static int
-separable_queue_group(const struct cuda_separable_run *run, int plane, int end, int64_t first, int64_t count,
+separable_queue_group(const struct separable_queueing *run, int plane, int end, int64_t first, int64_t count,
                       struct error *error)
 {
     const struct cuda_separable *own = run->own;
@@ -456,7 +456,7 @@ separable_queue_group(const struct cuda_separable_run *run, int plane, int end, 
 
 /* Queues planes `plane` .. end - 1: all of a sum, or one of an extreme. */
 static int
-separable_queue_planes(const struct cuda_separable_run *run, int plane, int end, struct error *error)
+separable_queue_planes(const struct separable_queueing *run, int plane, int end, struct error *error)
 {
     const struct cuda_separable *own = run->own;
     const struct separable_plan *plan = &own->plan;
@@ -487,7 +487,7 @@ separable_queue_planes(const struct cuda_separable_run *run, int plane, int end,
 }
 
 static int
-separable_queue_terms(struct cuda_separable_run *run, struct error *error)
+separable_queue_terms(struct separable_queueing *run, struct error *error)
 {
     const struct cuda_separable *own = run->own;
     const struct separable_plan *plan = &own->plan;
@@ -508,7 +508,7 @@ separable_queue_terms(struct cuda_separable_run *run, struct error *error)
 
 template <typename Value>
 static int
-separable_queue_box(const struct cuda_separable_run *run, struct error *error)
+separable_queue_box(const struct separable_queueing *run, struct error *error)
 {
     const struct cuda_separable *own = run->own;
     const struct image_extent *extent = &run->lane->base.extent;
@@ -546,7 +546,7 @@ separable_queue_box(const struct cuda_separable_run *run, struct error *error)
 
 /* Chooses integers that hold the sums. */
 static int
-separable_queue_mean(const struct cuda_separable_run *run, double largest, struct error *error)
+separable_queue_mean(const struct separable_queueing *run, double largest, struct error *error)
 {
     return largest / run->own->plan.box_scale < INT32_MAX ? separable_queue_box<int32_t>(run, error)
                                                           : separable_queue_box<int64_t>(run, error);
@@ -555,13 +555,13 @@ separable_queue_mean(const struct cuda_separable_run *run, double largest, struc
 /* ------------------------------------------------------------------------------------ run -- */
 
 int
-cuda_separable_queue(struct cuda_lane *lane, const struct filter_job *job, int32_t **codes, struct error *error)
+cuda_separable_queue(struct cuda_lane *lane, const struct filter_task *job, int32_t **codes, struct error *error)
 {
     static const enum separable_input_kind kinds[] = {
         [IMAGE_UINT8] = SEPARABLE_UINT8, [IMAGE_INT16] = SEPARABLE_INT16, [IMAGE_UINT16] = SEPARABLE_UINT16};
     const struct cuda_separable *own = cuda_separable_state(&lane->base);
     const struct separable_plan *plan = &own->plan;
-    struct cuda_separable_run run = {};
+    struct separable_queueing run = {};
     int rc;
 
     run.lane = lane;
@@ -592,7 +592,7 @@ cuda_separable_queue(struct cuda_lane *lane, const struct filter_job *job, int32
 static int
 cuda_separable_run(struct kernels_lane *base, const void *given, struct error *error)
 {
-    const struct filter_job *job = (const struct filter_job *)given;
+    const struct filter_task *job = (const struct filter_task *)given;
     const struct cuda_separable *own = cuda_separable_state(base);
     struct cuda_lane *lane = cuda_lane_of(base);
     int32_t *codes;

@@ -6,6 +6,6 @@
 #include "kernels/filter/separable.h"
 
 /* Queues a filter, with codes in device memory. */
-int cuda_separable_queue(struct cuda_lane *lane, const struct filter_job *job, int32_t **codes, struct error *error);
+int cuda_separable_queue(struct cuda_lane *lane, const struct filter_task *job, int32_t **codes, struct error *error);
 
 #endif

@@ -1,0 +1,159 @@
+/*
+ * gpu_filter.cu - the cases filter/... on the GPU alone: responses to a resident volume of 512x512x512 int16, which are
+ * left on the device. Results are compared with the CPU's on a part of the volume.
+ */
+#include "kernels/filter/separable_cuda.cuh"
+#include "tests/bench/gpu_bench.cuh"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+static void
+filter_must(int rc, const struct error *error)
+{
+    if (rc == 0)
+        return;
+    fprintf(stderr, "noctule-bench: %s\n", error->message);
+    exit(EXIT_FAILURE);
+}
+
+struct filter_lane {
+    kernels_device *device = nullptr;
+    kernels_lane *lane = nullptr;
+    filter_demand own;
+
+    filter_lane(const char *backend, const image_extent &extent, const filter_options &options)
+    {
+        const kernels_device_options device_options = {backend, nullptr, 0};
+        kernels_demand demand = {};
+        struct error error = {};
+        void *voxels;
+        uint64_t state = 1;
+
+        own = {options, {1, 1, 1}, false};
+        filter_demand_set(&demand, &own);
+        filter_must(kernels_device_open(&device_options, &device, &error), &error);
+        filter_must(kernels_lane_open(device, &lane, &error), &error);
+        filter_must(kernels_volume_begin(lane, extent, IMAGE_INT16, &demand, &voxels, &error), &error);
+        for (int64_t i = 0; i < image_voxels(&extent); i++) { /* noise of 12 bits */
+            state = state * UINT64_C(6364136223846793005) + 1;
+            ((int16_t *)voxels)[i] = (int16_t)((int32_t)(state >> 52) - 1024);
+        }
+        filter_must(kernels_volume_ready(lane, 0, extent.slices, &error), &error);
+    }
+
+    ~filter_lane()
+    {
+        kernels_lane_close(lane);
+        kernels_device_close(device);
+    }
+};
+
+static const filter_request filter_asked = {4096, 0, {1, 0}, 0, nullptr};
+
+/* Returns the number of codes that differ from the CPU's. */
+static int64_t
+filter_compare(const filter_options &options)
+{
+    const image_extent part = {150, 90, 70};
+    const filter_lane gpu("cuda", part, options), cpu("cpu", part, options);
+    const int32_t *ours, *theirs;
+    struct error error = {};
+    int64_t differ = 0;
+    double step;
+
+    filter_must(filter_run(gpu.lane, options.kind, &filter_asked, &ours, &step, &error), &error);
+    filter_must(filter_run(cpu.lane, options.kind, &filter_asked, &theirs, &step, &error), &error);
+    for (int64_t i = 0; i < image_voxels(&part); i++)
+        differ += ours[i] != theirs[i];
+    return differ;
+}
+
+static int
+filter_time_case(const gpu_bench *bench, const char *name, const filter_options &options)
+{
+    const image_extent whole = {512, 512, 512};
+    const int64_t differ = filter_compare(options);
+    const filter_lane gpu("cuda", whole, options);
+    const size_t volume = 2 * (size_t)image_voxels(&whole);
+    cuda_lane *lane = cuda_lane_of(gpu.lane);
+    const filter_task job = {&filter_asked, filter_step(&gpu.own, filter_asked.limit), nullptr};
+    struct error error = {};
+    int32_t *codes;
+    const double median = gpu_bench_median_ms(bench, lane->work, [&](cudaStream_t) {
+        filter_must(cuda_separable_queue(lane, &job, &codes, &error), &error);
+    });
+    const gpu_bench_result result = {
+        name, 3 * volume, median, gpu_bench_read_ms(bench, lane->work, lane->device_voxels, volume), 0, 0, differ};
+
+    gpu_bench_report(bench, &result);
+    return differ > 0;
+}
+
+static filter_options
+filter_laws_of(enum filter_pooling pooling, int energy)
+{
+    filter_options options = {};
+
+    options.kind = FILTER_LAWS;
+    options.boundary = FILTER_MIRROR;
+    options.pooling = pooling;
+    options.laws[0] = LAWS_E5;
+    options.laws[1] = LAWS_L5;
+    options.laws[2] = LAWS_S5;
+    options.energy = energy;
+    return options;
+}
+
+static filter_options
+filter_coif1_of(enum filter_pooling pooling)
+{
+    filter_options options = {};
+
+    options.kind = FILTER_WAVELET;
+    options.boundary = FILTER_MIRROR;
+    options.pooling = pooling;
+    options.wavelet = WAVELET_COIF1;
+    options.level = 1;
+    options.high[2] = true;
+    return options;
+}
+
+int
+gpu_bench_filter(const struct gpu_bench *bench)
+{
+    filter_options mean = {}, log = {};
+    int wrong = 0;
+
+    mean.kind = FILTER_MEAN;
+    mean.size = 15;
+    log.kind = FILTER_LOG;
+    log.sigma_mm = 3; /* 25 taps */
+    log.boundary = FILTER_MIRROR;
+    for (int boundary = 0; boundary < FILTER_BOUNDARIES; boundary++) {
+        char name[48];
+
+        mean.boundary = (enum filter_boundary)boundary;
+        snprintf(name, sizeof(name), "filter/mean15-%s-resident", filter_boundary_names[boundary]);
+        if (gpu_bench_wants(bench, name))
+            wrong += filter_time_case(bench, name, mean);
+    }
+
+    const struct {
+        const char *name;
+        filter_options options;
+    } cases[] = {
+        {"filter/log25-resident", log},
+        {"filter/coif1-band-resident", filter_coif1_of(FILTER_ONE)},
+        {"filter/coif1-mean-resident", filter_coif1_of(FILTER_MEAN_OF)},
+        {"filter/coif1-max-resident", filter_coif1_of(FILTER_MAX)},
+        {"filter/laws5-max-resident", filter_laws_of(FILTER_MAX, 0)},
+        {"filter/laws5-max-energy15-resident", filter_laws_of(FILTER_MAX, 15)},
+    };
+
+    for (const auto &chosen : cases)
+        if (gpu_bench_wants(bench, chosen.name))
+            wrong += filter_time_case(bench, chosen.name, chosen.options);
+    return wrong;
+}

@@ -1,0 +1,54 @@
+"""Responses to the digital phantoms of IBSI 2: within 1 % of the range of the reference maps, in every voxel."""
+
+import os
+import pathlib
+import subprocess
+
+import nibabel
+import numpy
+import pytest
+
+from conftest import SHARED
+
+DATA = SHARED / "ibsi2"
+TOOL = pathlib.Path(os.environ["NOCTULE_BIN"]) / "filter_volume"
+pytestmark = pytest.mark.skipif(not DATA.exists(), reason="needs ../shared/data/ibsi2")
+
+# Map, phantom, boundary and settings of the filter.
+MAPS = """
+1_a_1 checkerboard zero kind=mean size=15
+1_a_2 checkerboard nearest kind=mean size=15
+1_a_3 checkerboard periodic kind=mean size=15
+1_a_4 checkerboard mirror kind=mean size=15
+1_b_1 impulse zero kind=mean size=15 in_slice
+2_a impulse zero kind=log sigma_mm=3
+2_b checkerboard mirror kind=log sigma_mm=5
+2_c checkerboard mirror kind=log sigma_mm=5 in_slice
+3_a_1 impulse zero kind=laws laws=E5,L5,S5
+3_a_2 impulse zero kind=laws laws=E5,L5,S5 pooling=max
+3_a_3 impulse zero kind=laws laws=E5,L5,S5 pooling=max energy=15
+3_b_1 checkerboard mirror kind=laws laws=E3,W5,R5
+3_b_2 checkerboard mirror kind=laws laws=E3,W5,R5 pooling=max
+3_b_3 checkerboard mirror kind=laws laws=E3,W5,R5 pooling=max energy=15
+3_c_1 checkerboard mirror kind=laws laws=L5,S5 in_slice
+3_c_2 checkerboard mirror kind=laws laws=L5,S5 in_slice pooling=max
+3_c_3 checkerboard mirror kind=laws laws=L5,S5 in_slice pooling=max energy=15
+5_a_1 impulse zero kind=wavelet wavelet=db2 high=LHL level=1
+5_a_2 impulse zero kind=wavelet wavelet=db2 high=LHL level=1 pooling=mean
+6_a_1 sphere periodic kind=wavelet wavelet=coif1 high=HHL level=1
+6_a_2 sphere periodic kind=wavelet wavelet=coif1 high=HHL level=1 pooling=mean
+7_a_1 checkerboard mirror kind=wavelet wavelet=haar high=LLL level=2 pooling=mean
+7_a_2 checkerboard mirror kind=wavelet wavelet=haar high=HHH level=2 pooling=mean
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", MAPS, ids=lambda line: line.split()[0])
+def test_the_reference_map(tmp_path, line):
+    name, phantom, boundary, *settings = line.split()
+    image = nibabel.load(next((DATA / "phantoms/nifti" / phantom / "image").glob("*.nii*")))
+    expected = numpy.asarray(nibabel.load(DATA / "maps" / f"{name}.nii.gz").dataobj, float)
+    numpy.asarray(image.dataobj).astype("<i2").T.tofile(tmp_path / "raw")
+    subprocess.run([TOOL, "cpu", ",".join(map(str, image.shape)), ",".join(map(str, image.header.get_zooms()[:3])),
+                    tmp_path / "raw", tmp_path / "out", f"boundary={boundary}", *settings], check=True)
+    found = numpy.fromfile(tmp_path / "out", float).reshape(image.shape[::-1]).T
+    assert numpy.abs(found - expected).max() <= 0.01 * (expected.max() - expected.min())

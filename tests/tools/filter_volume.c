@@ -1,0 +1,158 @@
+/*
+ * filter_volume.c - for tests: filters a volume of int16 values, and writes its responses as doubles.
+ *
+ *   filter_volume BACKEND COLUMNS,ROWS,SLICES SPACING,SPACING,SPACING INPUT OUTPUT KEY=VALUE...
+ *
+ * Keys are kind, boundary, pooling, in_slice, size, sigma_mm, laws (names with commas), energy, wavelet, high (such as
+ * LHL), level, gamma, lambda_mm, theta_degrees, riesz (numbers with commas). Prints the step of the responses.
+ */
+#include "kernels/filter/filter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct error error;
+
+static void
+must(int rc)
+{
+    if (rc == 0)
+        return;
+    fprintf(stderr, "filter_volume: %s\n", error.message);
+    exit(EXIT_FAILURE);
+}
+
+static void *
+take(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+
+    if (!memory)
+        abort();
+    return memory;
+}
+
+static int
+choose(const char *const *names, const char *text, size_t length)
+{
+    for (int i = 0; names[i]; i++)
+        if (strncmp(names[i], text, length) == 0 && names[i][length] == '\0')
+            return i;
+    fprintf(stderr, "filter_volume: no such choice: %s\n", text);
+    exit(EXIT_FAILURE);
+}
+
+static void
+parse_lists(struct filter_options *options, const char *key, const char *value)
+{
+    for (int axis = 0; axis < 3 && *value; axis++) {
+        const size_t length = strcspn(value, ",");
+
+        if (strcmp(key, "laws") == 0)
+            options->laws[axis] = (enum filter_laws)choose(filter_laws_names, value, length);
+        else if (strcmp(key, "riesz") == 0)
+            options->riesz[axis] = atoi(value);
+        value += length + (value[length] == ',');
+    }
+}
+
+static void
+parse(struct filter_options *options, const char *key, const char *value)
+{
+    const struct {
+        const char *key;
+        int *whole;
+        double *real;
+    } numbers[] = {
+        {"size", &options->size, NULL},
+        {"energy", &options->energy, NULL},
+        {"level", &options->level, NULL},
+        {"sigma_mm", NULL, &options->sigma_mm},
+        {"gamma", NULL, &options->gamma},
+        {"lambda_mm", NULL, &options->lambda_mm},
+        {"theta_degrees", NULL, &options->theta_degrees},
+    };
+
+    const size_t length = strlen(value);
+
+    if (strcmp(key, "kind") == 0)
+        options->kind = (enum filter_kind)choose(filter_kind_names, value, length);
+    if (strcmp(key, "boundary") == 0)
+        options->boundary = (enum filter_boundary)choose(filter_boundary_names, value, length);
+    if (strcmp(key, "pooling") == 0)
+        options->pooling = (enum filter_pooling)choose(filter_pooling_names, value, length);
+    if (strcmp(key, "wavelet") == 0)
+        options->wavelet = (enum filter_wavelet)choose(filter_wavelet_names, value, length);
+    if (strcmp(key, "in_slice") == 0)
+        options->in_slice = true;
+    for (size_t axis = 0; strcmp(key, "high") == 0 && axis < length && axis < 3; axis++)
+        options->high[axis] = value[axis] == 'H';
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+        if (strcmp(key, numbers[i].key) == 0) {
+            if (numbers[i].whole)
+                *numbers[i].whole = atoi(value);
+            else
+                *numbers[i].real = atof(value);
+        }
+    parse_lists(options, key, value);
+}
+
+static void
+use_file(const char *path, const char *mode, void *memory, size_t size)
+{
+    FILE *file = fopen(path, mode);
+
+    if (!file || (*mode == 'r' ? fread(memory, 1, size, file) : fwrite(memory, 1, size, file)) != size ||
+        fclose(file)) {
+        perror(path);
+        exit(EXIT_FAILURE);
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    struct kernels_device_options device_options = {.backend = argc > 6 ? argv[1] : "cpu"};
+    struct filter_demand filter = {.options = {.boundary = FILTER_MIRROR}};
+    struct filter_request request = {.limit = 1, .padding = {1, 0}};
+    struct kernels_demand demand = {.of = {NULL}};
+    struct kernels_device *device;
+    struct kernels_lane *lane;
+    struct image_extent extent = {0};
+    const int32_t *codes;
+    void *voxels;
+    double step;
+
+    if (argc < 7)
+        return EXIT_FAILURE;
+    (void)sscanf(argv[2], "%" SCNd64 ",%" SCNd64 ",%" SCNd64, &extent.columns, &extent.rows, &extent.slices);
+    (void)sscanf(argv[3], "%lf,%lf,%lf", &filter.spacing[0], &filter.spacing[1], &filter.spacing[2]);
+    for (int i = 6; i < argc; i++) {
+        char *value = strchr(argv[i], '=');
+
+        if (value)
+            *value++ = '\0';
+        parse(&filter.options, argv[i], value ? value : "");
+    }
+    const size_t count = (size_t)image_voxels(&extent);
+    double *responses = take(count, sizeof(*responses));
+    must(kernels_device_open(&device_options, &device, &error));
+    must(kernels_lane_open(device, &lane, &error));
+    filter_demand_set(&demand, &filter);
+    must(kernels_volume_begin(lane, extent, IMAGE_INT16, &demand, &voxels, &error));
+    use_file(argv[4], "rb", voxels, count * sizeof(int16_t));
+    for (size_t i = 0; i < count; i++)
+        request.limit = abs(((int16_t *)voxels)[i]) > request.limit ? abs(((int16_t *)voxels)[i]) : request.limit;
+    must(kernels_volume_ready(lane, 0, extent.slices, &error));
+    must(filter_run(lane, filter.options.kind, &request, &codes, &step, &error));
+    for (size_t i = 0; i < count; i++)
+        responses[i] = codes[i] * step;
+    use_file(argv[5], "wb", responses, count * sizeof(*responses));
+    printf("%a\n", step);
+    free(responses);
+    kernels_lane_close(lane);
+    kernels_device_close(device);
+    return 0;
+}
