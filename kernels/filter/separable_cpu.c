@@ -1,7 +1,7 @@
 /*
  * separable_cpu.c - separable filters on the CPU. Threads take slices for the passes along x and y, whose results are
- * planes of doubles for the whole volume, and then rows for the pass along z. Sums over boxes have one plane of
- * integers, and add and subtract one value per step.
+ * planes of doubles for the whole volume, and then rows for the pass along z. Sums over boxes have one plane, and add and
+ * subtract one value per step: a double holds their integers exactly.
  */
 #include "kernels/cpu/device.h"
 #include "kernels/filter/separable.h"
@@ -269,31 +269,31 @@ separable_row_of_slices(const struct separable_run *run, unsigned char *memory, 
 
 /* ---------------------------------------------------------------------------------- boxes -- */
 
-/* Sums each value and its surroundings: `count` values, `stride` apart. */
+/* Sums each value and its surroundings: `count` values. */
 static void
-box_line(const struct separable_run *run, const int64_t *from, int64_t count, int64_t stride, int half, int64_t *to)
+box_line(const struct separable_run *run, const double *from, int64_t count, int half, double *to)
 {
     const enum filter_boundary boundary = run->own->demand.options.boundary;
-    int64_t sum = 0;
+    double sum = 0;
 
     for (int64_t i = -half; i < half; i++) {
         const int64_t place = filter_place(i, count, boundary);
 
-        sum += place < 0 ? 0 : from[place * stride];
+        sum += place < 0 ? 0 : from[place];
     }
     for (int64_t i = 0; i < count; i++) {
         const int64_t in = filter_place(i + half, count, boundary), out = filter_place(i - half, count, boundary);
 
-        sum += in < 0 ? 0 : from[in * stride];
+        sum += in < 0 ? 0 : from[in];
         to[i] = sum;
-        sum -= out < 0 ? 0 : from[out * stride];
+        sum -= out < 0 ? 0 : from[out];
     }
 }
 
 /* As box_line() for `columns` adjacent lines: totals[columns] is the sum so far. */
 static void
-box_rows(const struct separable_run *run, const int64_t *from, int64_t count, int64_t stride, int half, int64_t *totals,
-         void (*use)(const struct separable_run *run, int64_t i, int64_t other, const int64_t *totals), int64_t other)
+box_rows(const struct separable_run *run, const double *from, int64_t count, int64_t stride, int half, double *totals,
+         void (*use)(const struct separable_run *run, int64_t i, int64_t other, const double *totals), int64_t other)
 {
     const enum filter_boundary boundary = run->own->demand.options.boundary;
     const int64_t columns = run->lane->base.extent.columns;
@@ -312,7 +312,7 @@ box_rows(const struct separable_run *run, const int64_t *from, int64_t count, in
 }
 
 static void
-box_keep(const struct separable_run *run, int64_t y, int64_t z, const int64_t *totals)
+box_keep(const struct separable_run *run, int64_t y, int64_t z, const double *totals)
 {
     memcpy(separable_plane_row(run, 0, y, z), totals, (size_t)run->lane->base.extent.columns * sizeof(*totals));
 }
@@ -322,25 +322,24 @@ box_slice(const struct separable_run *run, unsigned char *memory, int64_t z)
 {
     const struct image_extent *extent = &run->lane->base.extent;
     const struct separable_space space = separable_space_of(run->own, memory);
-    int64_t *line = (int64_t *)space.line, *sums = (int64_t *)space.filtered;
 
     for (int64_t y = 0; y < extent->rows; y++) {
         separable_load(run, z * extent->rows + y, space.values);
         for (int64_t x = 0; x < extent->columns; x++)
-            line[x] = space.values[x];
-        box_line(run, line, extent->columns, 1, run->own->plan.half[0], sums + y * run->own->pitch);
+            space.line[x] = space.values[x];
+        box_line(run, space.line, extent->columns, run->own->plan.half[0], space.filtered + y * run->own->pitch);
     }
-    box_rows(run, sums, extent->rows, run->own->pitch, run->own->plan.half[1], (int64_t *)space.total, box_keep, z);
+    box_rows(run, space.filtered, extent->rows, run->own->pitch, run->own->plan.half[1], space.total, box_keep, z);
 }
 
 static void
-box_store(const struct separable_run *run, int64_t z, int64_t y, const int64_t *totals)
+box_store(const struct separable_run *run, int64_t z, int64_t y, const double *totals)
 {
     const struct image_extent *extent = &run->lane->base.extent;
     int32_t *codes = run->own->codes + (z * extent->rows + y) * extent->columns;
 
     for (int64_t x = 0; x < extent->columns; x++)
-        codes[x] = filter_code((double)totals[x] * run->factor);
+        codes[x] = filter_code(totals[x] * run->factor);
 }
 
 static void
@@ -349,8 +348,8 @@ box_row_of_slices(const struct separable_run *run, unsigned char *memory, int64_
     const struct image_extent *extent = &run->lane->base.extent;
     const struct separable_space space = separable_space_of(run->own, memory);
 
-    box_rows(run, (const int64_t *)separable_plane_row(run, 0, y, 0), extent->slices, extent->rows * run->own->pitch,
-             run->own->plan.half[2], (int64_t *)space.total, box_store, y);
+    box_rows(run, separable_plane_row(run, 0, y, 0), extent->slices, extent->rows * run->own->pitch,
+             run->own->plan.half[2], space.total, box_store, y);
 }
 
 /* ------------------------------------------------------------------------------------ run -- */
