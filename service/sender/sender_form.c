@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "base/test_hook.h"
+#include "dicom/objects/convert/convert.h"
 #include "dicom/objects/seg/seg.h"
-#include "dicom/objects/seg/seg_convert.h"
 #include "service/common/layout.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ int
 sender_form_open(enum sender_form_kind kind, const struct dicom_form *own, const char *file, const char *root,
                  struct sender_form *form, struct error *error)
 {
-    struct seg_converted made;
+    struct converted made;
     form->is = *own;
     form->fd = -1;
     if (kind == SENDER_FORM_OWN) {
@@ -75,8 +75,8 @@ sender_form_open(enum sender_form_kind kind, const struct dicom_form *own, const
     const int fd = open_unnamed(root, error);
     if (fd < 0)
         return fd;
-    int rc = kind == SENDER_FORM_BINARY ? seg_convert_to_binary(file, fd, &made, error)
-                                        : seg_write_uncompressed(file, fd, &made, error);
+    int rc = kind == SENDER_FORM_BINARY ? convert_to_binary(file, fd, &made, error)
+                                        : convert_to_uncompressed(file, fd, &made, error);
     crash_point("courier_in_conversion");
     if (rc) {
         close(fd);
@@ -106,4 +106,42 @@ sender_form_is_refused(enum code code, const struct dicom_answer *answer, long h
     if (code == CODE_STORE_REFUSED)
         return status == 0x0122 || (status & 0xff00) == 0xa900 || (status & 0xf000) == 0xc000;
     return code == CODE_HTTP_REFUSED && (http == 400 || http == 409 || http == 415);
+}
+
+bool
+sender_form_is_unknown(const struct dicom_answer *answer, long http)
+{
+    return http == 415 || answer->status == 0x0122 || answer->status == 0xc122;
+}
+
+/* Returns the row of this class and transfer syntax, or SENDER_REFUSALS. */
+static size_t
+find_refusal(const struct sender_refusals *refusals, const struct dicom_form *own)
+{
+    size_t i = 0;
+    while (i < SENDER_REFUSALS && (strcmp(refusals->rows[i].sop_class, own->sop_class) != 0 ||
+                                   strcmp(refusals->rows[i].transfer_syntax, own->transfer_syntax) != 0))
+        i++;
+    return i;
+}
+
+enum sender_form_kind
+sender_form_first(const struct sender_refusals *refusals, const struct dicom_form *own, double now)
+{
+    const size_t i = find_refusal(refusals, own);
+    return i < SENDER_REFUSALS && now - refusals->rows[i].since < SENDER_REFUSAL_SECONDS ? refusals->rows[i].stored
+                                                                                         : SENDER_FORM_OWN;
+}
+
+void
+sender_form_remember(struct sender_refusals *refusals, const struct dicom_form *own, enum sender_form_kind stored,
+                     double now)
+{
+    size_t i = find_refusal(refusals, own);
+    if (i == SENDER_REFUSALS)
+        i = refusals->next++ % SENDER_REFUSALS;
+    memcpy(refusals->rows[i].sop_class, own->sop_class, sizeof own->sop_class);
+    memcpy(refusals->rows[i].transfer_syntax, own->transfer_syntax, sizeof own->transfer_syntax);
+    refusals->rows[i].stored = stored;
+    refusals->rows[i].since = now;
 }

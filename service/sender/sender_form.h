@@ -26,7 +26,7 @@ bool sender_form_applies(enum sender_form_kind kind, const struct dicom_form *ow
 bool sender_form_is_accepted(enum sender_form_kind kind, const struct dicom_form *own,
                              const struct dicom_association *association);
 /* Makes the form of the object in `file`, with a work file below the root. The caller must close it after success. Codes:
- * DISK_FULL, WRITE_FAILED, and those of seg_convert.h. */
+ * DISK_FULL, WRITE_FAILED, and those of convert.h. */
 int sender_form_open(enum sender_form_kind kind, const struct dicom_form *own, const char *file, const char *root,
                      struct sender_form *form, struct error *error);
 void sender_form_close(struct sender_form *form);
@@ -34,5 +34,29 @@ void sender_form_close(struct sender_form *form);
 /* Returns whether an answer of the peer means that it cannot store this class or transfer syntax. `http`: the status
  * of a STOW-RS answer, or 0. */
 bool sender_form_is_refused(enum code code, const struct dicom_answer *answer, long http);
+
+/*
+ * Classes and transfer syntaxes that a STOW-RS service does not store, and the first form that it does. They are forgotten
+ * after SENDER_REFUSAL_SECONDS, because the service may have been upgraded. An AE states them at each association.
+ */
+enum { SENDER_REFUSALS = 8, SENDER_REFUSAL_SECONDS = 3600 };
+
+struct sender_refusals {
+    struct {
+        char sop_class[DICOM_UID_SIZE], transfer_syntax[DICOM_UID_SIZE];
+        enum sender_form_kind stored;
+        double since;
+    } rows[SENDER_REFUSALS];
+
+    size_t next;
+};
+
+/* Returns whether a refusal is of the class or the transfer syntax, so that it applies to other objects, too. */
+bool sender_form_is_unknown(const struct dicom_answer *answer, long http);
+/* Returns the form to begin with. `now` is as of clock_seconds(). */
+enum sender_form_kind sender_form_first(const struct sender_refusals *refusals, const struct dicom_form *own,
+                                        double now);
+void sender_form_remember(struct sender_refusals *refusals, const struct dicom_form *own, enum sender_form_kind stored,
+                          double now);
 
 #endif

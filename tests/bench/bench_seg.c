@@ -7,12 +7,12 @@
  *
  * The sync is timed separately, because it measures the disk.
  */
+#include "tests/peak.h"
 #include "tests/tools/seconds.h"
 #include "tests/unit/dicom/seg_sample.h"
 
 #include <errno.h>
 #include <math.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 enum {
@@ -111,14 +111,6 @@ least_processor(struct timing *timing)
 {
     qsort(timing->processor, (size_t)timing->count, sizeof(*timing->processor), compare_doubles);
     return timing->processor[0];
-}
-
-static long
-peak_kib(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_maxrss;
 }
 
 static void

@@ -9,11 +9,11 @@
  */
 #include "dicom/objects/rtstruct/rtstruct_object.h"
 #include "kernels/mask/contours.h"
+#include "tests/peak.h"
 #include "tests/tools/seconds.h"
 #include "tests/unit/dicom/seg_sample.h"
 
 #include <math.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 enum { SIDE = 512 };
@@ -64,14 +64,6 @@ compare(void *context, int32_t segment, const struct rtstruct_contours *contours
     drawing->points += drawn.points;
     drawing->contours += contours->count;
     return rc;
-}
-
-static long
-peak_kib(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_maxrss;
 }
 
 static void

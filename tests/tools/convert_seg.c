@@ -5,7 +5,7 @@
  *
  * On an error, prints code and message to standard error and exits with 1.
  */
-#include "dicom/objects/seg/seg_convert.h"
+#include "dicom/objects/convert/convert.h"
 #include "tests/tools/object_source.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 int
 main(int argc, char **argv)
 {
-    struct seg_converted made;
+    struct converted made;
     struct error error;
     if (argc != 4 || (strcmp(argv[1], "binary") != 0 && strcmp(argv[1], "uncompressed") != 0)) {
         fprintf(stderr, "usage: convert_seg binary|uncompressed INPUT OUTPUT\n");
@@ -23,8 +23,8 @@ main(int argc, char **argv)
     }
     dicom_init();
     const int fd = object_create(argv[3]);
-    check(strcmp(argv[1], "binary") == 0 ? seg_convert_to_binary(argv[2], fd, &made, &error)
-                                         : seg_write_uncompressed(argv[2], fd, &made, &error),
+    check(strcmp(argv[1], "binary") == 0 ? convert_to_binary(argv[2], fd, &made, &error)
+                                         : convert_to_uncompressed(argv[2], fd, &made, &error),
           &error);
     close(fd);
     printf("{\"sop_class_uid\": \"%s\", \"sop_instance_uid\": \"%s\", \"series_uid\": \"%s\", \"frames\": %lld, "

@@ -8,12 +8,12 @@
  * ascending position. On an error, prints code and message to standard error and exits with 1.
  */
 #include "dicom/objects/pmap/pmap.h"
+#include "tests/peak.h"
 #include "tests/tools/object_source.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 struct options {
@@ -59,15 +59,6 @@ read_codes(const char *path, const struct geometry_stack *stack)
         die("FILE_UNREADABLE", "not as many codes as voxels");
     fclose(file);
     return codes;
-}
-
-/* Returns the maximum resident size of this process. */
-static long
-peak_kib(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_maxrss;
 }
 
 static void

@@ -4,6 +4,7 @@
  */
 #include "config/expression.h"
 
+#include "tests/peak.h"
 #include "tests/unit/suite.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 static struct expression *
 compile(const char *text)
@@ -289,14 +289,6 @@ static const char *const evil[] = {
     ".{1000}.{1}",
     "(.?){1000}[\xc3\xa0-\xe9\xbf\xbf]",
 };
-
-static long
-peak_kib(void)
-{
-    struct rusage usage;
-    ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
-    return usage.ru_maxrss;
-}
 
 static double
 cpu_seconds(void)

@@ -1,13 +1,13 @@
 /*
- * seg_convert.h - other forms of an object that Noctule wrote, for peers that do not accept its SOP class or its
+ * convert.h - other forms of an object that Noctule wrote, for peers that do not accept its SOP class or its
  * transfer syntax.
  *
  * Pure C. Both functions read and write as a stream: pixels frame by frame, descriptions of frames item by item.
  * Memory besides one frame is about 1 KiB per image that the object refers to. Equal files give equal bytes. Each
  * function writes to `fd` (a regular file, open for writing, at offset 0), which the caller must sync and close.
  */
-#ifndef NOCTULE_DICOM_OBJECTS_SEG_SEG_CONVERT_H
-#define NOCTULE_DICOM_OBJECTS_SEG_SEG_CONVERT_H
+#ifndef NOCTULE_DICOM_OBJECTS_CONVERT_CONVERT_H
+#define NOCTULE_DICOM_OBJECTS_CONVERT_CONVERT_H
 
 #include "dicom/dicom.h"
 
@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-struct seg_converted {
+struct converted {
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     char series_uid[DICOM_UID_SIZE];
@@ -24,26 +24,26 @@ struct seg_converted {
 };
 
 /*
- * Computes the UID that an instance, or its series, has after seg_convert_to_binary. Equal UIDs give equal UIDs.
+ * Computes the UID that an instance, or its series, has after convert_to_binary. Equal UIDs give equal UIDs.
  * Returns 0 or -ENOMEM.
  */
-int seg_binary_uid(const char *labelmap_uid, char uid[DICOM_UID_SIZE]);
+int convert_binary_uid(const char *labelmap_uid, char uid[DICOM_UID_SIZE]);
 
 /*
  * Writes the LABELMAP segmentation at `path`, in any transfer syntax that Noctule writes, as a BINARY segmentation in
  * Explicit VR Little Endian. Its segments keep their numbers; the background is no segment. Instance, series and
- * dimensions get the UIDs of seg_binary_uid. A replaced LABELMAP becomes the BINARY object that it was converted to.
+ * dimensions get the UIDs of convert_binary_uid. A replaced LABELMAP becomes the BINARY object that it was converted to.
  * Codes: SOP_CLASS_UNSUPPORTED if it is not a LABELMAP; SEG_TOO_LARGE; those of dicom_pixels_read and of a header;
  * TAG_INVALID if it is not in the form that Noctule writes; WRITE_FAILED; OUT_OF_MEMORY.
  */
-int seg_convert_to_binary(const char *path, int fd, struct seg_converted *made, struct error *error);
+int convert_to_binary(const char *path, int fd, struct converted *made, struct error *error);
 
 /*
- * Writes the object at `path`, deflated or in RLE Lossless, in Explicit VR Little Endian, with the same UIDs. The
+ * Writes any image object at `path`, deflated or in RLE Lossless, in Explicit VR Little Endian, with the same UIDs. The
  * bytes are those that the object has without compression. A file in Explicit VR Little Endian is copied. Codes: as
  * above; TRANSFER_SYNTAX_UNSUPPORTED for other transfer syntaxes.
  */
-int seg_write_uncompressed(const char *path, int fd, struct seg_converted *made, struct error *error);
+int convert_to_uncompressed(const char *path, int fd, struct converted *made, struct error *error);
 
 #ifdef __cplusplus
 }

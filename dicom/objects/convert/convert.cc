@@ -1,10 +1,10 @@
 /*
- * seg_convert.cc - see seg_convert.h.
+ * convert.cc - see convert.h.
  *
  * DCMTK parses the elements before the descriptions of frames, and writes them. Descriptions are copied as bytes, and
  * pixels frame by frame, because DCMTK would hold all of them.
  */
-#include "dicom/objects/seg/seg_convert.h"
+#include "dicom/objects/convert/convert.h"
 
 #include "dicom/objects/seg/seg.h"
 #include "dicom/value/tags.h"
@@ -57,7 +57,7 @@ class Output
         byte_sink_append(&sink_, bytes, size);
     }
 
-    void put_file_meta(const struct seg_converted &made)
+    void put_file_meta(const struct converted &made)
     {
         const struct file_meta meta = {made.sop_class_uid, made.sop_instance_uid, DICOM_EXPLICIT_LITTLE, nullptr};
         file_meta_append(&elements, &meta);
@@ -186,7 +186,7 @@ put_native_frames(Output &out, const PixelLayout &layout)
 }
 
 void
-write_uncompressed(const char *path, int fd, struct seg_converted &made)
+write_uncompressed(const char *path, int fd, struct converted &made)
 {
     DcmFileFormat header;
     DcmDataset &dataset = load_header(header, path);
@@ -224,7 +224,7 @@ class BinaryConverter
     {
     }
 
-    void run(int fd, struct seg_converted &made)
+    void run(int fd, struct converted &made)
     {
         if (text_of(dataset_, ATTRIBUTE(SOPClassUID)) != SEG_LABELMAP_SOP_CLASS_UID)
             throw Refusal{-EINVAL, CODE_SOP_CLASS_UNSUPPORTED,
@@ -341,7 +341,7 @@ class BinaryConverter
     static std::string binary_uid(const std::string &uid)
     {
         char made[DICOM_UID_SIZE];
-        if (seg_binary_uid(uid.c_str(), made))
+        if (convert_binary_uid(uid.c_str(), made))
             throw std::bad_alloc();
         return made;
     }
@@ -409,7 +409,7 @@ class BinaryConverter
         item.release();
     }
 
-    void change_header(struct seg_converted &made)
+    void change_header(struct converted &made)
     {
         put_text(dataset_, DCM_SOPClassUID, SEG_SOP_CLASS_UID);
         change_uid(dataset_, ATTRIBUTE(SOPInstanceUID));
@@ -569,21 +569,21 @@ class BinaryConverter
 } // namespace
 
 extern "C" int
-seg_binary_uid(const char *labelmap_uid, char uid[DICOM_UID_SIZE])
+convert_binary_uid(const char *labelmap_uid, char uid[DICOM_UID_SIZE])
 {
     const char *const texts[] = {"BINARY of LABELMAP", labelmap_uid, nullptr};
     return uid_from_texts(uid, texts);
 }
 
 extern "C" int
-seg_convert_to_binary(const char *path, int fd, struct seg_converted *made, struct error *error)
+convert_to_binary(const char *path, int fd, struct converted *made, struct error *error)
 {
     *made = {};
     return convert(path, error, [&] { BinaryConverter(path).run(fd, *made); });
 }
 
 extern "C" int
-seg_write_uncompressed(const char *path, int fd, struct seg_converted *made, struct error *error)
+convert_to_uncompressed(const char *path, int fd, struct converted *made, struct error *error)
 {
     *made = {};
     return convert(path, error, [&] { write_uncompressed(path, fd, *made); });
