@@ -45,6 +45,7 @@ struct sender {
     double last_use;                       /* as of clock_seconds() */
     int64_t expected_reports;              /* commitment reports expected on this association */
     struct stow *stow;                     /* NULL: not open */
+    struct sender_refusals refusals;       /* of the STOW-RS service */
 };
 
 /* The outcome of one delivery. */
@@ -283,9 +284,12 @@ send_form(struct sender *sender, const struct sender_task *task, enum sender_for
 static int
 send_forms(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
-    bool tried = false, again = true;
+    const double now = clock_seconds();
+    const enum sender_form_kind first =
+        sender->stow ? sender_form_first(&sender->refusals, &attempt->own, now) : SENDER_FORM_OWN;
+    bool tried = false, again = true, unknown = sender->stow != NULL;
     int rc = 0;
-    for (enum sender_form_kind kind = SENDER_FORM_OWN; kind < SENDER_FORMS && again; kind++) {
+    for (enum sender_form_kind kind = first; kind < SENDER_FORMS && again; kind++) {
         if (!(sender->association ? sender_form_is_accepted(kind, &attempt->own, sender->association)
                                   : sender_form_applies(kind, &attempt->own)))
             continue;
@@ -293,7 +297,12 @@ send_forms(struct sender *sender, const struct sender_task *task, struct send_at
         rc = send_form(sender, task, kind, attempt);
         again = rc && sender_form_is_refused(attempt->error.code, &attempt->answer,
                                              sender->stow ? stow_status(sender->stow) : 0);
+        unknown = unknown && (rc == 0 || sender_form_is_unknown(&attempt->answer, stow_status(sender->stow)));
+        if (rc == 0 && unknown && kind > first)
+            sender_form_remember(&sender->refusals, &attempt->own, kind, now);
     }
+    if (again && first != SENDER_FORM_OWN) /* the service has changed */
+        sender_form_remember(&sender->refusals, &attempt->own, SENDER_FORM_OWN, now);
     return tried ? rc : send_form(sender, task, SENDER_FORM_OWN, attempt);
 }
 

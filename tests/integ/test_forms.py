@@ -287,6 +287,23 @@ def test_a_service_gets_a_form_that_it_accepts(sender, results, kind, compressio
     assert_same_masks(got, pydicom.dcmread(results["none"] / "seg.dcm"))
 
 
+def test_a_refused_transfer_syntax_is_remembered(sender, results):
+    """Of the service, not of an object: the next one is sent at once in the form that was stored. An answer about one
+    object is not remembered."""
+    for refusals, is_remembered in (((http(415),), True), ((http(415), http(415)), True), ((reason(0xC122),), True),
+                                    ((reason(0xA900),), False), ((http(409),), False)):
+        with contextlib.closing(Service(answering(*refusals))) as web:
+            to = sender(by_stow(web.url))
+            forms, before = [], 0
+            for count in (len(refusals) + 1, 1, 1):
+                told = to.deliver(results["rle"] / "labelmap.dcm", to="WEB")
+                assert told["outcome"] == SENT and len(web.bodies) - before == count
+                forms.append(form_of(told))
+                before = len(web.bodies)
+        assert forms[0] != (LABELMAP, RLELossless)
+        assert forms[1:] == 2 * [forms[0] if is_remembered else (LABELMAP, RLELossless)]
+
+
 def test_a_service_that_is_busy_gets_the_object_again(sender, results):
     with contextlib.closing(Service(answering(http(503)))) as web:
         told = sender(by_stow(web.url)).deliver(results["rle"] / "labelmap.dcm", to="WEB")
