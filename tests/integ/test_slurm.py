@@ -112,6 +112,27 @@ def test_results_equal_those_of_a_local_worker(daemon, cluster, tmp_path):
     assert not list(site.share.rglob("*.log"))
 
 
+@pytest.mark.parametrize("compression", ["none", "rle", "deflated"])
+def test_every_object_equals_that_of_a_local_worker(daemon, cluster, tmp_path, compression):
+    """Label map, structure set, pictures, report and NIfTI files; job.json has times."""
+    site = cluster(nodes=1)
+    extra = (f'results = [ "seg", "labelmap", "rtstruct", "picture", "sr", "nifti" ]; compression = "{compression}"; '
+             'texture = { first_order = true; bin_width = 25.0; discretisation = "fixed-bin-size"; };')
+    written = []
+    for d in (daemon(pipeline_extra=extra), on_slurm(daemon, site, pipeline_extra=extra)):
+        d.start()
+        drop_all(d, many(tmp_path / str(len(written)), 1))
+        (job,) = d.wait_jobs(1)
+        assert job["state"] == "DONE", job["message"]
+        folder = d.root / "outbox" / str(job["job"])
+        written.append({path.name: path.read_bytes() for path in folder.iterdir() if path.name != "job.json"})
+    assert job["executor"] == "slurm"
+    assert written[0] == written[1]
+    assert {"seg.dcm", "labelmap.dcm", "rtstruct.dcm", "picture.dcm", "picture-overview.dcm", "sr.dcm", "volume.nii.gz",
+            "labels.nii.gz", "labels.json", "preview.png"} <= set(written[0])
+
+
+
 def test_a_restarted_daemon_adopts_running_jobs(daemon, cluster, tmp_path):
     """Jobs continue in Slurm meanwhile. No attempt is repeated, and finished ones have their results."""
     site = cluster(cpus=1)
