@@ -16,7 +16,15 @@
 
 #define QUERY_SECONDS 5 /* for all queries of an answer */
 
-enum { OK = 200, MOVED = 301, BAD_REQUEST = 400, UNAUTHORIZED = 401, NOT_FOUND = 404, MISDIRECTED = 421, UNAVAILABLE = 503 };
+enum {
+    OK = 200,
+    MOVED = 301,
+    BAD_REQUEST = 400,
+    UNAUTHORIZED = 401,
+    NOT_FOUND = 404,
+    MISDIRECTED = 421,
+    UNAVAILABLE = 503
+};
 
 static int
 web_make_alerts(struct web *web, struct error *error)
