@@ -789,6 +789,8 @@ struct conf_page {
     char *token_file; /* NULL: no authentication */
     char **hosts;     /* accepted host names besides localhost and addresses */
     size_t host_count;
+    bool slices;  /* all jobs leave a file for the slice viewer, not only those under review */
+    char *viewer; /* URL of a viewer, with {study_uid} and {series_uid}; NULL: none */
 };
 
 struct conf {

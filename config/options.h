@@ -31,7 +31,8 @@ extern const struct option_form form_name, /* A-Z a-z 0-9 _ - */
     form_fingerprint,                      /* 32 bytes in hexadecimal, as openssl prints them */
     form_gpu,                              /* the index of a GPU, or its UUID, as nvidia-smi -L prints it */
     form_absolute,                         /* a path from / */
-    form_url;                              /* http:// or https://, a host, and optionally a path */
+    form_url,                              /* http:// or https://, a host, and optionally a path */
+    form_viewer;                           /* a URL with {study_uid} and {series_uid} */
 
 /*
  * A condition of a row. If `choices` is not 0, the option_choice or option_flags named `with` must

@@ -107,6 +107,29 @@ form_fits_url(const char *text)
     return *host && *host != '/' && *host != ':';
 }
 
+/* Accepts the URL of a viewer, with placeholders in its path, query or fragment. */
+static bool
+form_fits_viewer(const char *text)
+{
+    static const char *const schemes[] = {"https://", "http://", "weasis://"};
+    static const char *const placeholders[] = {"{study_uid}", "{series_uid}"};
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes && length == 0; i++)
+        if (strncmp(text, schemes[i], strlen(schemes[i])) == 0)
+            length = strlen(schemes[i]);
+    if (length == 0 || !text[length] || text[length] == '/' || text[length] == ':' || text[length] == '{')
+        return false;
+    for (const char *at = text + length; *at; at += length) {
+        length = 1;
+        for (size_t i = 0; i < sizeof placeholders / sizeof *placeholders; i++)
+            if (strncmp(at, placeholders[i], strlen(placeholders[i])) == 0)
+                length = strlen(placeholders[i]);
+        if (length == 1 && (*at <= ' ' || *at > '~' || strchr("\"<>\\^`{|}@", *at)))
+            return false;
+    }
+    return true;
+}
+
 const struct option_form
     form_name = {.allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-",
                  .refusal = "may only contain A-Z a-z 0-9 _ -"},
@@ -123,7 +146,10 @@ const struct option_form
     form_gpu = {.fits = form_fits_gpu, .refusal = "must be the index of a GPU, or its UUID (\"GPU-...\")"},
     form_absolute = {.fits = form_fits_absolute, .refusal = "must be an absolute path"},
     form_url = {.fits = form_fits_url,
-                .refusal = "must be https://HOST/... or http://HOST/..., without a user, a query or a fragment"};
+                .refusal = "must be https://HOST/... or http://HOST/..., without a user, a query or a fragment"},
+    form_viewer = {.fits = form_fits_viewer,
+                   .refusal = "must be https://HOST/..., http://HOST/... or weasis://..., without a user, and without "
+                              "other braces than {study_uid} and {series_uid}"};
 
 int
 read_copy(const char *text, void *field)

@@ -15,6 +15,11 @@ static const struct option_row page_rows[] = {
              "of any user; read when the web UI starts"},
     {ROW(conf_page, names, hosts), MANY(struct conf_page, host_count), .fallback = "[ ]", LIMITS(0, 16),
      .form = &form_host, .help = "host names, without port, that requests may use besides localhost and addresses"},
+    {ROW(conf_page, boolean, slices), "false",
+     .help = "whether all jobs leave a file for the slice viewer, or only those under review"},
+    {ROW(conf_page, text, viewer), "", LIMITS(1, 1000), .form = &form_viewer,
+     .help =
+         "link from a job to a DICOM viewer: an http or https URL in which {study_uid} and {series_uid} are replaced"},
 };
 
 const struct option_section option_page = {SECTION(page_rows, conf_page)};

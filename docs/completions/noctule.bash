@@ -21,7 +21,7 @@ _noctule() {
     done
     case $command in
     run)
-        options='--pipeline --output --stack --stacks --object --mask --image --pairs --label --keep-masks --accept-missing --threads --json --quiet --cohort --table'
+        options='--pipeline --output --stack --stacks --object --mask --image --pairs --label --keep-masks --slices --accept-missing --threads --json --quiet --cohort --table'
         kind=files
         ;;
     explain)

@@ -32,7 +32,7 @@ struct options {
     const char *stack, *stacks; /* NULL: see struct units_request */
     int64_t wanted_threads;     /* 0: as configured */
     int threads;
-    bool accept_missing, keep_masks, json, quiet, table, cohort;
+    bool accept_missing, keep_masks, slices, json, quiet, table, cohort;
     char **inputs;
     int input_count;
     struct cli_texts objects;
@@ -409,6 +409,7 @@ run_unit(struct direct_run *run, struct unit *unit)
                             .output = unit->output,
                             .device_serial_number = run->conf->device_serial_number,
                             .validated = run->validated,
+                            .slices = run->options.slices ? JOB_SLICES_ALL : JOB_SLICES_NONE,
                             .inputs = unit->paths,
                             .input_count = unit->headers->count,
                             .objects = run->options.objects.items,
@@ -732,6 +733,8 @@ const struct cli_command cli_run = {
              .help = "value of the voxels to measure in the masks of --image and --pairs; default: 1", .noun = "N"},
             {"keep-masks", 0, &cli_flag, CLI_AT(struct options, keep_masks),
              .help = "write the masks of programs beside the results, as NAME.mask"},
+            {"slices", 0, &cli_flag, CLI_AT(struct options, slices),
+             .help = "write slices.nslc, the file of the slice viewer of the web UI"},
             {"accept-missing", 0, &cli_flag, CLI_AT(struct options, accept_missing),
              .help = "process incomplete series"},
             {"threads", 't', &cli_count, CLI_AT(struct options, wanted_threads),

@@ -13,7 +13,7 @@ static char scratch_path[] = "/tmp/noctule-fuzz.XXXXXX";
 static inline void
 scratch_remove(void)
 {
-    static const char *const names[] = {"a.nii", "a.hdr", "a.nrrd", "a.nhdr", "a.img", "mask", "again"};
+    static const char *const names[] = {"a.nii", "a.hdr", "a.nrrd", "a.nhdr", "a.img", "mask", "again", "slices"};
     char path[64];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", scratch_path, names[i]);

@@ -18,6 +18,9 @@
 
 #define FORMAT "noctule-job 1"
 
+static const char *const job_slices_words[] = {
+    [JOB_SLICES_NONE] = "", [JOB_SLICES_REVIEW] = "review", [JOB_SLICES_ALL] = "all"};
+
 /* ------------------------------------------------------------------------------- writing ---- */
 
 int
@@ -33,6 +36,8 @@ job_spec_write(const struct job_spec *spec, const char *path)
     keyed_put(text.out, "device", spec->device_serial_number);
     if (spec->validated)
         keyed_put(text.out, "validated", spec->validated);
+    if (spec->slices != JOB_SLICES_NONE)
+        keyed_put(text.out, "slices", job_slices_words[spec->slices]);
     keyed_put(text.out, "settings", spec->settings);
     keyed_put_inputs(text.out, spec->inputs, spec->sha256, spec->input_count);
     for (size_t i = 0; i < spec->object_count; i++)
@@ -129,6 +134,14 @@ job_take_earlier(struct job_reader *reader, const char *text)
 }
 
 static int
+job_take_slices(struct job_reader *reader, const char *text)
+{
+    enum job_slices *slices = &reader->spec->slices;
+    *slices = strcmp(text, job_slices_words[JOB_SLICES_ALL]) == 0 ? JOB_SLICES_ALL : JOB_SLICES_REVIEW;
+    return strcmp(text, job_slices_words[*slices]) == 0 ? 0 : keyed_bad(&reader->text, "not \"review\" or \"all\"");
+}
+
+static int
 take_end(struct job_reader *reader, const char *text)
 {
     int64_t count;
@@ -176,6 +189,8 @@ job_take_line(struct job_reader *reader)
         return job_take_program(reader, text);
     if (strncmp(key, "mask", strlen("mask")) == 0)
         return job_take_of_mask(reader, key, text);
+    if (strcmp(key, "slices") == 0)
+        return job_take_slices(reader, text);
     if (strcmp(key, "earlier") == 0)
         return job_take_earlier(reader, text);
     if (strcmp(key, "end") == 0)

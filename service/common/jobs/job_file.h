@@ -10,6 +10,7 @@
  *     output /var/lib/noctule/outbox/17
  *     device NOCTULE-0123456789
  *     validated SIEMENS\x09Force\x09Br40\x091.25 to 2.5 mm\x099.1\x0918.3
+ *     slices review
  *     settings name = "head-ct";
  *     <tab>segments = ( ... );
  *     input /var/lib/noctule/series/1.2.3/1.2.3.1.dcm
@@ -28,7 +29,7 @@
  * bytes are written unchanged, so that any file name can be stored.
  *
  * `end` gives the number of inputs plus objects plus masks. A file without it was cut off. `validated` is
- * optional. `sha256` is optional and belongs to the input before it. The lines of a mask follow its `program`. `earlier` is optional. It names a result that this
+ * optional. `slices` is optional: the jobs that write the file of the slice viewer, "review" or "all". `sha256` is optional and belongs to the input before it. The lines of a mask follow its `program`. `earlier` is optional. It names a result that this
  * pipeline has already made of the series: its file name and its SOP Instance, Series Instance,
  * Study Instance and SOP Class UID. If that result replaced another one, the UIDs of the replaced one follow.
  */
@@ -50,6 +51,9 @@ struct job_mask {
     size_t accepted_count;
 };
 
+/* The jobs that write the file of the slice viewer (slices.h). */
+enum job_slices { JOB_SLICES_NONE, JOB_SLICES_REVIEW, JOB_SLICES_ALL };
+
 struct job_spec {
     int64_t id;     /* 0 outside the queue */
     char *stack;    /* name of the stack to process; "": the series has only one */
@@ -57,7 +61,8 @@ struct job_spec {
     char *output;   /* folder, created if it is missing */
     char *device_serial_number;
     char *validated; /* ranges that the pipeline is validated for (trust.h); NULL: none */
-    char **inputs;   /* absolute paths of the instances */
+    enum job_slices slices;
+    char **inputs; /* absolute paths of the instances */
     size_t input_count;
     char **sha256;  /* digest of each input when it was received, or NULL; NULL: no digests */
     char **objects; /* absolute paths of annotation objects (RTSTRUCT, SEG, SR) */

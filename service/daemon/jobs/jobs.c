@@ -59,7 +59,8 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
                             .stack = job->stack,
                             .settings = job->settings,
                             .output = spool_output_folder(core->root, job->id),
-                            .device_serial_number = core->conf->device_serial_number};
+                            .device_serial_number = core->conf->device_serial_number,
+                            .slices = core->conf->page.slices ? JOB_SLICES_ALL : JOB_SLICES_REVIEW};
     char *file = spool_job_file(core->root, job->id), digest[TRUST_DIGEST];
     int error = pipeline ? programs_masks(core, job, pipeline, &spec.masks, &spec.mask_count) : 0;
     if (!error)

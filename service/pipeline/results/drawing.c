@@ -1,7 +1,7 @@
 /* drawing.c - see drawing.h. */
 #include "service/pipeline/results/drawing.h"
 
-#include "service/pipeline/results/orientation.h"
+#include "service/common/picture/orientation.h"
 
 #include <errno.h>
 #include <math.h>

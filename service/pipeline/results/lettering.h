@@ -11,7 +11,7 @@
 #ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_LETTERING_H
 #define NOCTULE_SERVICE_PIPELINE_RESULTS_LETTERING_H
 
-#include "service/pipeline/results/indexed_png.h"
+#include "service/common/picture/indexed_png.h"
 
 #include <stddef.h>
 

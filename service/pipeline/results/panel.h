@@ -12,7 +12,7 @@
 
 #include "base/image.h"
 #include "dicom/read/geometry/geometry.h"
-#include "service/pipeline/results/indexed_png.h"
+#include "service/common/picture/indexed_png.h"
 #include "service/pipeline/results/preview_resample.h"
 
 /* All borrowed, except the output of panel_volume_make(). */

@@ -9,10 +9,16 @@
 
 #include "service/pipeline/results/drawing.h"
 
+/* The choices of a preview, for other pictures of the job. */
+struct preview_style {
+    double low, high;   /* values that are black and white */
+    struct rgb *colors; /* one per segment; the caller must free them */
+};
+
 /*
- * Draws the sheet and writes it to `fd`. Returns 0 or -errno. Uses only its arguments: it may run
- * in a thread of its own.
+ * Draws the sheet and writes it to `fd`. Fills the style unless it is NULL. Returns 0 or -errno. Uses only its arguments:
+ * it may run in a thread of its own.
  */
-int preview_write(const struct drawing_request *request, int fd);
+int preview_write(const struct drawing_request *request, int fd, struct preview_style *style);
 
 #endif

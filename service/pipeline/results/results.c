@@ -12,6 +12,7 @@
 #include "dicom/objects/seg/seg.h"
 #include "dicom/read/annotation/object_peek.h"
 #include "service/common/clock.h"
+#include "service/common/slices/slices.h"
 #include "service/common/volume/volume_file.h"
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/row.h"
@@ -418,23 +419,32 @@ results_write_objects(const struct results *results)
 struct preview_task {
     pthread_t thread;
     bool running;
-    const struct drawing_request *request;
-    struct output *output;
-    int fd;
+    const struct results *results;
+    int fd, slices_fd; /* slices_fd -1: no file for the slice viewer */
     int rc;
+    const char *failed; /* the name of the file */
 };
 
 static void *
 preview_draw(void *argument)
 {
     struct preview_task *task = argument;
-    task->rc = preview_write(task->request, task->fd);
+    struct output *output = task->results->request->output;
+    struct preview_style style = {.colors = NULL};
+    task->rc = preview_write(&task->results->drawing, task->fd, &style);
     if (task->rc == 0)
-        output_finish(task->output, task->fd);
+        output_finish(output, task->fd);
+    if (task->rc == 0 && task->slices_fd >= 0) {
+        task->failed = SLICES_FILE;
+        task->rc = result_slices_write(task->results, &style, task->slices_fd);
+        if (task->rc == 0)
+            output_finish(output, task->slices_fd);
+    }
+    free(style.colors);
     return NULL;
 }
 
-/* Draws the preview, with the broken expectations, in a thread of its own. */
+/* Draws the preview, with the broken expectations, and writes the file of the slice viewer, in a thread of its own. */
 static int
 preview_start(struct results *results, struct preview_task *task)
 {
@@ -460,12 +470,15 @@ preview_start(struct results *results, struct preview_task *task)
                                  .note = request->grid->text,
                                  .window = {request->pipeline->preview_window[0], request->pipeline->preview_window[1]},
                                  .threads = request->threads};
-    memset(task, 0, sizeof *task);
-    task->request = &results->drawing;
-    task->output = request->output;
-    int rc = output_create(request->output, "preview.png", &task->fd);
+    *task = (struct preview_task){.results = results, .slices_fd = -1, .failed = "preview.png"};
+    int rc = output_create(request->output, task->failed, &task->fd);
+    if (rc == 0 && result_slices_wanted(results)) {
+        task->failed = SLICES_FILE;
+        rc = output_create(request->output, task->failed, &task->slices_fd);
+    }
     if (rc)
-        return results_file_error(results->report, rc, "make", "preview.png");
+        return results_file_error(results->report, rc, "make", task->failed);
+    task->failed = "preview.png";
     task->running = pthread_create(&task->thread, NULL, preview_draw, task) == 0;
     if (!task->running)
         preview_draw(task);
@@ -519,7 +532,7 @@ results_write_all(struct results *results)
         pthread_join(preview.thread, NULL);
     report->write_seconds += clock_seconds() - begun;
     if (rc == 0 && preview.rc)
-        rc = results_file_error(report, preview.rc, "write", "preview.png");
+        rc = results_file_error(report, preview.rc, "write", preview.failed);
     return rc;
 }
 

@@ -100,6 +100,10 @@ int nifti_make_volume(const struct results *results, struct result_file *file);
 int nifti_make_labels(const struct results *results, struct result_file *file);
 int nifti_make_list(const struct results *results, struct result_file *file);
 
+/* result_slices.c: the file of the slice viewer, if the job writes it. Uses the preview's choices. Returns 0 or -errno. */
+bool result_slices_wanted(const struct results *results);
+int result_slices_write(const struct results *results, const struct preview_style *style, int fd);
+
 /* Reports that a file cannot be made or finished. The name is enough, the folder is known. */
 int results_file_error(struct pipeline_report *report, int rc, const char *verb, const char *name);
 

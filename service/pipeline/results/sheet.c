@@ -6,7 +6,7 @@
 #include "service/pipeline/results/sheet.h"
 
 #include "service/common/parallel.h"
-#include "service/pipeline/results/orientation.h"
+#include "service/common/picture/orientation.h"
 
 #include <errno.h>
 #include <math.h>

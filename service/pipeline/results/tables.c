@@ -1,4 +1,5 @@
 /* tables.c - features as files for people, and the files next to them, as rows (row.h). */
+#include "service/common/slices/slices.h"
 #include "service/pipeline/results/row.h"
 
 static size_t
@@ -42,6 +43,7 @@ const struct result_row result_tables[] = {
     {.file = "matrices.json", .wanted = counts_wanted, .put = feature_set_to_counts},
     {.file = "matrices.json", .wanted = probabilities_wanted, .put = feature_set_to_probabilities},
     {.file = "preview.png"}, /* drawn by a thread of its own */
+    {.file = SLICES_FILE},   /* written by the same thread */
     {.file = "job.json"},    /* written last */
     {.file = NULL},
 };

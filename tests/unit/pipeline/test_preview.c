@@ -4,7 +4,7 @@
  */
 #include "service/pipeline/results/preview.h"
 
-#include "service/pipeline/results/indexed_png.h"
+#include "service/common/picture/indexed_png.h"
 #include "service/pipeline/results/preview_resample.h"
 #include "service/pipeline/results/sheet.h"
 #include "tests/share.h"
@@ -275,7 +275,7 @@ draw(struct scene *scene, int threads)
     struct drawn drawn;
     png_image image = {.version = PNG_IMAGE_VERSION};
     int fd = memfd_create("preview", MFD_CLOEXEC);
-    ck_assert_int_eq(preview_write(&request, fd), 0);
+    ck_assert_int_eq(preview_write(&request, fd, NULL), 0);
     drawn.size = (size_t)lseek(fd, 0, SEEK_END);
     drawn.bytes = malloc(drawn.size);
     ck_assert_ptr_nonnull(drawn.bytes);
@@ -644,7 +644,7 @@ START_TEST(small_segments_are_visible)
         scene.mask = (struct image_mask){.bits = bits, .words_per_row = 8};
         scene.stack.spacing[1] = 100;
         int fd = memfd_create("preview", MFD_CLOEXEC);
-        ck_assert_int_eq(preview_write(&request, fd), 0);
+        ck_assert_int_eq(preview_write(&request, fd, NULL), 0);
         png_image image = {.version = PNG_IMAGE_VERSION};
         off_t size = lseek(fd, 0, SEEK_END);
         void *bytes = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);

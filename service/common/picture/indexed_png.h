@@ -2,9 +2,10 @@
  * indexed_png.h - PNG pictures of 112 greys and up to 144 colours: one byte per pixel, a third of the
  * data of RGB.
  */
-#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_INDEXED_PNG_H
-#define NOCTULE_SERVICE_PIPELINE_RESULTS_INDEXED_PNG_H
+#ifndef NOCTULE_SERVICE_COMMON_PICTURE_INDEXED_PNG_H
+#define NOCTULE_SERVICE_COMMON_PICTURE_INDEXED_PNG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define INDEXED_PNG_COLORS 256
@@ -36,9 +37,11 @@ uint8_t indexed_png_color(struct indexed_png *picture, struct rgb color);
 uint8_t indexed_png_grey(int level);
 
 /*
- * Writes the file to `fd`, compressed by up to `threads` threads; the bytes do not depend on their
- * number. Returns 0 or -errno.
+ * Makes the file, compressed by up to `threads` threads; the bytes do not depend on their number. The caller must free
+ * *bytes. Returns 0 or -ENOMEM.
  */
+int indexed_png_encode(const struct indexed_png *picture, int threads, uint8_t **bytes, size_t *size);
+/* Writes such a file to `fd`. Returns 0 or -errno. */
 int indexed_png_write(const struct indexed_png *picture, int threads, int fd);
 
 #endif

@@ -6,8 +6,8 @@
  * directions have up to three letters, the one of the largest component first. The standard does
  * not define the smallest component with a letter. Here it is 0.05, about 3 degrees.
  */
-#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_ORIENTATION_H
-#define NOCTULE_SERVICE_PIPELINE_RESULTS_ORIENTATION_H
+#ifndef NOCTULE_SERVICE_COMMON_PICTURE_ORIENTATION_H
+#define NOCTULE_SERVICE_COMMON_PICTURE_ORIENTATION_H
 
 #include <stdbool.h>
 

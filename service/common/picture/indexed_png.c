@@ -5,7 +5,7 @@
  * joined to one zlib stream (RFC 1950), one chunk per strip. The strips depend on the size of the
  * picture only, so the file does not depend on the number of threads.
  */
-#include "service/pipeline/results/indexed_png.h"
+#include "service/common/picture/indexed_png.h"
 
 #include "base/durable.h"
 #include "base/text.h"
@@ -212,34 +212,41 @@ put_file(const struct png_strips *strips, FILE *out)
     return error;
 }
 
-static int
-put_strips_made(const struct png_strips *strips, int fd)
+int
+indexed_png_encode(const struct indexed_png *picture, int threads, uint8_t **bytes, size_t *size)
 {
+    struct png_strips strips = {.picture = picture};
+    struct parallel loop = {.count = STRIPS, .body = make_strips, .context = &strips};
     struct text_stream file;
-    int error = text_open(&file);
-    if (error)
-        return error;
-    error = put_file(strips, file.out);
-    int closed = text_close(&file);
-    if (error == 0)
-        error = closed;
-    if (error == 0)
-        error = durable_write_all(fd, file.bytes, file.size);
-    free(file.bytes);
+
+    parallel_run(&loop, threads);
+    int error = atomic_load(&loop.failed) ? -ENOMEM : text_open(&file);
+    if (error == 0) {
+        error = put_file(&strips, file.out);
+        const int closed = text_close(&file);
+        if (error == 0)
+            error = closed;
+        *bytes = (uint8_t *)file.bytes;
+        *size = file.size;
+        if (error)
+            free(file.bytes);
+    }
+    for (int i = 0; i < STRIPS; i++) {
+        free(strips.strip[i].plain);
+        free(strips.strip[i].bytes);
+    }
     return error;
 }
 
 int
 indexed_png_write(const struct indexed_png *picture, int threads, int fd)
 {
-    struct png_strips strips = {.picture = picture};
-    struct parallel loop = {.count = STRIPS, .body = make_strips, .context = &strips};
-
-    parallel_run(&loop, threads);
-    const int error = atomic_load(&loop.failed) ? -ENOMEM : put_strips_made(&strips, fd);
-    for (int i = 0; i < STRIPS; i++) {
-        free(strips.strip[i].plain);
-        free(strips.strip[i].bytes);
-    }
+    uint8_t *bytes;
+    size_t size;
+    int error = indexed_png_encode(picture, threads, &bytes, &size);
+    if (error)
+        return error;
+    error = durable_write_all(fd, bytes, size);
+    free(bytes);
     return error;
 }

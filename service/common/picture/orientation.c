@@ -1,5 +1,5 @@
 /* orientation.c - see orientation.h. */
-#include "service/pipeline/results/orientation.h"
+#include "service/common/picture/orientation.h"
 
 #include <math.h>
 #include <stdio.h>

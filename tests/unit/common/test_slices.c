@@ -1,0 +1,422 @@
+/* test_slices.c - the brick file of the slice viewer: every plane equals the volume; damage of each byte is found. */
+#include "service/common/slices/slices.h"
+#include "tests/unit/suite.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { SEGMENTS = 3 };
+
+/* A volume of any size with random voxels and masks. */
+struct case_of_slices {
+    struct slices_volume volume;
+    struct slices_segment segments[SEGMENTS];
+    struct image_rescale rescales[64];
+    uint16_t *values; /* the stored bits */
+    uint8_t *bytes;   /* of 8-bit pixels */
+    struct image_mask masks[SEGMENTS];
+    uint64_t *bits[SEGMENTS];
+};
+
+static uint32_t
+draw(uint32_t *state)
+{
+    *state = *state * 1664525 + 1013904223;
+    return *state >> 8;
+}
+
+static int64_t
+voxel_at(const struct slices_volume *volume, const int32_t at[3])
+{
+    return at[0] + volume->size[0] * (at[1] + (int64_t)volume->size[1] * at[2]);
+}
+
+/* Sets the segments: one that is a box, one of single voxels, one of everything. */
+static void
+case_fill_masks(struct case_of_slices *made, uint32_t *state)
+{
+    const int32_t *size = made->volume.size;
+    const int64_t words = (size[0] + 63) / 64;
+    for (int s = 0; s < SEGMENTS; s++) {
+        uint64_t *bits = made->bits[s] = calloc((size_t)(words * size[1] * size[2]), sizeof *bits);
+        int64_t count = 0;
+        for (int32_t z = 0; z < size[2]; z++)
+            for (int32_t y = 0; y < size[1]; y++)
+                for (int32_t x = 0; x < size[0]; x++) {
+                    const bool within = s == 0   ? x >= size[0] / 3 && y >= size[1] / 4 && z <= size[2] / 2
+                                        : s == 1 ? draw(state) % 50 == 0
+                                                 : true;
+                    bits[((int64_t)z * size[1] + y) * words + x / 64] |= (uint64_t)within << x % 64;
+                    count += within;
+                }
+        made->masks[s] = (struct image_mask){bits, words, count};
+    }
+}
+
+static struct case_of_slices *
+case_make(const int32_t size[3], enum image_pixel pixel, uint32_t seed)
+{
+    struct case_of_slices *made = calloc(1, sizeof *made);
+    const size_t voxels = (size_t)size[0] * (size_t)size[1] * (size_t)size[2];
+    uint32_t state = seed;
+    made->volume = (struct slices_volume){.pixel = pixel,
+                                          .spacing = {0.5, 0.75, 2},
+                                          .axes = {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                          .window = {-100, 300},
+                                          .unit = "[hnsf'U]",
+                                          .rescale_count = 1,
+                                          .rescales = made->rescales,
+                                          .segment_count = SEGMENTS,
+                                          .segments = made->segments};
+    memcpy(made->volume.size, size, sizeof made->volume.size);
+    for (int i = 0; i < 64; i++)
+        made->rescales[i] = (struct image_rescale){1 + i, -1024};
+    for (int s = 0; s < SEGMENTS; s++) {
+        snprintf(made->segments[s].label, SLICES_LABEL, "Segment %d \xe5\xa4\x96", s);
+        memcpy(made->segments[s].rgb, (const uint8_t[]){255, (uint8_t)s, 7}, 3);
+    }
+    made->values = calloc(voxels, 2);
+    made->bytes = calloc(voxels, 1);
+    for (size_t i = 0; i < voxels; i++) {
+        /* Mostly like its neighbour, at times anything: small differences and the largest ones. */
+        const uint32_t kind = draw(&state) % 16;
+        const uint32_t value = kind == 0 || i == 0 ? draw(&state) : made->values[i - 1] + draw(&state) % 9 - 4;
+        made->values[i] = pixel == IMAGE_UINT8 ? (uint8_t)value : (uint16_t)value;
+        made->bytes[i] = (uint8_t)value;
+    }
+    case_fill_masks(made, &state);
+    return made;
+}
+
+static void
+case_free(struct case_of_slices *made)
+{
+    for (int s = 0; s < SEGMENTS; s++)
+        free(made->bits[s]);
+    free(made->values);
+    free(made->bytes);
+    free(made);
+}
+
+static int
+case_write(const struct case_of_slices *made, int threads)
+{
+    const struct image_mask *masks[SEGMENTS];
+    for (int s = 0; s < SEGMENTS; s++)
+        masks[s] = &made->masks[s];
+    const struct slices_request request = {
+        &made->volume, made->volume.pixel == IMAGE_UINT8 ? (const void *)made->bytes : made->values, masks, threads};
+    const int fd = memfd_create("slices", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(slices_write(&request, fd), 0);
+    return fd;
+}
+
+/* Compares a plane with the volume, voxel by voxel. */
+static void
+must_be_plane(const struct case_of_slices *made, struct slices *file, enum slices_view view, int32_t at)
+{
+    const struct slices_layout layout = slices_layout_of(&made->volume, view);
+    const int32_t *size = made->volume.size;
+    struct slices_plane plane;
+    struct error error = {0};
+    int32_t voxel[3];
+    ck_assert_msg(slices_read_plane(file, &layout, at, &plane, &error) == 0, "%s", error.message);
+    ck_assert_int_eq(plane.columns, size[layout.across]);
+    ck_assert_int_eq(plane.rows, size[layout.down]);
+    voxel[layout.through] = layout.from_end ? size[layout.through] - 1 - at : at;
+    for (int32_t y = 0; y < plane.rows; y++) {
+        voxel[layout.down] = layout.from_below ? plane.rows - 1 - y : y;
+        for (int32_t x = 0; x < plane.columns; x++) {
+            voxel[layout.across] = layout.from_right ? plane.columns - 1 - x : x;
+            uint32_t found = 0, wanted = 0;
+            for (int32_t layer = 0; layer < plane.layer_count; layer++)
+                found |= (uint32_t)slices_has(&plane, layer, x, y) << plane.layer_segments[layer];
+            for (uint32_t s = 0; s < SEGMENTS; s++)
+                wanted |= (uint32_t)image_has(made->bits[s], size[0], voxel[1] + (int64_t)size[1] * voxel[2], voxel[0])
+                          << s;
+            if (plane.values[y * plane.columns + x] != made->values[voxel_at(&made->volume, voxel)] || found != wanted)
+                ck_abort_msg("view %d, plane %d, pixel %d %d: %d and %#x", view, at, x, y,
+                             plane.values[y * plane.columns + x], found);
+        }
+    }
+    slices_plane_free(&plane);
+}
+
+static void
+must_have_all_planes(const struct case_of_slices *made, int fd)
+{
+    struct slices *file;
+    struct error error = {0};
+    ck_assert_msg(slices_open(fd, &file, &error) == 0, "%s", error.message);
+    for (enum slices_view view = 0; view < SLICES_VIEWS; view++)
+        for (int32_t at = 0; at < made->volume.size[slices_layout_of(&made->volume, view).through]; at++)
+            must_be_plane(made, file, view, at);
+    slices_close(file);
+}
+
+static const enum image_pixel pixels[] = {IMAGE_UINT8, IMAGE_INT16, IMAGE_UINT16};
+
+static const int32_t sizes[][3] = {{1, 1, 1},   {16, 16, 16}, {17, 33, 5}, {100, 3, 40},
+                                   {65, 15, 2}, {2, 70, 31},  {31, 1, 17}, {48, 32, 16}};
+
+START_TEST(every_plane_equals_the_volume)
+{
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        struct case_of_slices *made = case_make(sizes[s], pixels[_i], (uint32_t)s + 1);
+        const int fd = case_write(made, 2);
+        must_have_all_planes(made, fd);
+        close(fd);
+        case_free(made);
+    }
+}
+
+END_TEST
+
+/* The directions that the stack's axes can have: 6 orders and 8 signs. The expected picture is from the rule of readers. */
+START_TEST(views_show_the_patient_as_readers_expect)
+{
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+    /* Of each view: the patient axes to the right, down, and with the number; and which end is first. */
+    static const struct {
+        int axes[3];
+        bool reversed[3];
+        const char *edges[4];
+    } wanted[SLICES_VIEWS] = {{{0, 1, 2}, {false, false, false}, {"R", "L", "A", "P"}},
+                              {{0, 2, 1}, {false, true, false}, {"R", "L", "H", "F"}},
+                              {{1, 2, 0}, {false, true, false}, {"A", "P", "H", "F"}}};
+
+    for (int order = 0; order < 6; order++) {
+        for (int signs = 0; signs < 8; signs++) {
+            struct slices_volume volume = {.size = {7, 9, 11}, .has_geometry = true, .spacing = {1, 2, 3}};
+            int stack_axis[3];
+            for (int i = 0; i < 3; i++) {
+                volume.axes[3 * i + orders[order][i]] = signs >> i & 1 ? -1 : 1;
+                stack_axis[orders[order][i]] = i;
+            }
+            for (enum slices_view view = 0; view < SLICES_VIEWS; view++) {
+                const struct slices_layout layout = slices_layout_of(&volume, view);
+                const int axes[3] = {layout.across, layout.down, layout.through};
+                const bool reversed[3] = {layout.from_right, layout.from_below, layout.from_end};
+                char edges[4][4], place[SLICES_PLACE];
+                for (int i = 0; i < 3; i++) {
+                    const int axis = stack_axis[wanted[view].axes[i]];
+                    ck_assert_int_eq(axes[i], axis);
+                    ck_assert_int_eq(reversed[i], (signs >> axis & 1) != wanted[view].reversed[i]);
+                }
+                slices_edges(&volume, &layout, edges);
+                for (int i = 0; i < 4; i++)
+                    ck_assert_str_eq(edges[i], wanted[view].edges[i]);
+                /* The origin is 0, so the planes are on the side to which the axis points. */
+                const bool against = signs >> layout.through & 1;
+                slices_place(&volume, &layout, 2, place);
+                char text[SLICES_PLACE];
+                const double mm = volume.spacing[layout.through] * (against ? volume.size[layout.through] - 3 : 2);
+                snprintf(text, sizeof text, "%c%.1f mm", (against ? "FAR" : "HPL")[view], mm);
+                ck_assert_str_eq(place, text);
+            }
+        }
+    }
+}
+
+END_TEST
+
+START_TEST(without_geometry_the_stack_is_axial)
+{
+    const struct slices_volume volume = {.size = {7, 9, 11}};
+    const struct slices_layout layout = slices_layout_of(&volume, SLICES_AXIAL);
+    char edges[4][4], place[SLICES_PLACE];
+    ck_assert(layout.across == 0 && layout.down == 1 && layout.through == 2);
+    ck_assert(!layout.from_right && !layout.from_below && !layout.from_end);
+    slices_edges(&volume, &layout, edges);
+    slices_place(&volume, &layout, 0, place);
+    ck_assert_str_eq(edges[0], "");
+    ck_assert_str_eq(place, "");
+}
+
+END_TEST
+
+START_TEST(all_of_the_head_is_read_back)
+{
+    struct case_of_slices *made = case_make((const int32_t[]){20, 18, 9}, IMAGE_INT16, 5);
+    struct slices_volume *volume = &made->volume;
+    volume->monochrome1 = volume->has_geometry = true;
+    volume->rescale_count = volume->size[2];
+    memcpy(volume->origin, (const double[]){-1.5, 2, 1e6}, sizeof volume->origin);
+    memcpy(volume->axes, (const double[]){0, 1, 0, 0, 0, -1, -1, 0, 0}, sizeof volume->axes);
+    const int fd = case_write(made, 1);
+    struct slices *file;
+    struct error error = {0};
+    ck_assert_int_eq(slices_open(fd, &file, &error), 0);
+    const struct slices_volume *read = slices_volume_of(file);
+    ck_assert_mem_eq(read->size, volume->size, sizeof read->size);
+    ck_assert_int_eq(read->pixel, volume->pixel);
+    ck_assert(read->monochrome1 && read->has_geometry);
+    ck_assert_mem_eq(read->spacing, volume->spacing, sizeof read->spacing);
+    ck_assert_mem_eq(read->origin, volume->origin, sizeof read->origin);
+    ck_assert_mem_eq(read->axes, volume->axes, sizeof read->axes);
+    ck_assert_mem_eq(read->window, volume->window, sizeof read->window);
+    ck_assert_str_eq(read->unit, volume->unit);
+    ck_assert_int_eq(read->rescale_count, volume->rescale_count);
+    ck_assert_mem_eq(read->rescales, volume->rescales, (size_t)volume->size[2] * sizeof *read->rescales);
+    ck_assert_int_eq(read->segment_count, SEGMENTS);
+    for (int s = 0; s < SEGMENTS; s++) {
+        ck_assert_str_eq(read->segments[s].label, made->segments[s].label);
+        ck_assert_mem_eq(read->segments[s].rgb, made->segments[s].rgb, 3);
+    }
+    must_have_all_planes(made, fd);
+    slices_close(file);
+    close(fd);
+    case_free(made);
+}
+
+END_TEST
+
+static uint8_t *
+bytes_of(int fd, size_t *size)
+{
+    *size = (size_t)lseek(fd, 0, SEEK_END);
+    uint8_t *bytes = malloc(*size);
+    ck_assert_int_eq(pread(fd, bytes, *size, 0), (ssize_t)*size);
+    return bytes;
+}
+
+START_TEST(the_bytes_do_not_depend_on_the_threads)
+{
+    struct case_of_slices *made = case_make((const int32_t[]){200, 130, 90}, IMAGE_INT16, 9);
+    const int one = case_write(made, 1), many = case_write(made, 7);
+    size_t sizes_of[2];
+    uint8_t *first = bytes_of(one, &sizes_of[0]), *second = bytes_of(many, &sizes_of[1]);
+    ck_assert_uint_eq(sizes_of[0], sizes_of[1]);
+    ck_assert_mem_eq(first, second, sizes_of[0]);
+    free(first);
+    free(second);
+    close(one);
+    close(many);
+    case_free(made);
+}
+
+END_TEST
+
+/* Returns whether a file is refused, when it is opened or when all of its planes are read. */
+static bool
+is_refused(int fd, const struct slices_volume *volume)
+{
+    struct slices *file;
+    struct error error = {0};
+    int rc = slices_open(fd, &file, &error);
+    for (enum slices_view view = 0; rc == 0 && view < SLICES_VIEWS; view++) {
+        const struct slices_layout layout = slices_layout_of(volume, view);
+        for (int32_t at = 0; rc == 0 && at < volume->size[layout.through]; at += 16) {
+            struct slices_plane plane;
+            rc = slices_read_plane(file, &layout, at, &plane, &error);
+            slices_plane_free(&plane);
+        }
+    }
+    slices_close(file);
+    ck_assert(rc == 0 || (rc == -EBADMSG && error.code == CODE_SLICES_DAMAGED && error.message[0]));
+    return rc != 0;
+}
+
+START_TEST(damage_of_each_byte_is_found)
+{
+    struct case_of_slices *made = case_make((const int32_t[]){18, 17, 3}, IMAGE_INT16, 3);
+    const int fd = case_write(made, 1);
+    size_t size;
+    uint8_t *bytes = bytes_of(fd, &size);
+    ck_assert(!is_refused(fd, &made->volume));
+    for (size_t i = 0; i < size; i++) {
+        const uint8_t other = (uint8_t)(bytes[i] ^ 0x11);
+        ck_assert_int_eq(pwrite(fd, &other, 1, (off_t)i), 1);
+        ck_assert_msg(is_refused(fd, &made->volume), "byte %zu", i);
+        ck_assert_int_eq(pwrite(fd, &bytes[i], 1, (off_t)i), 1);
+    }
+    for (size_t i = 0; i < size; i++) {
+        ck_assert_int_eq(ftruncate(fd, (off_t)i), 0);
+        ck_assert_msg(is_refused(fd, &made->volume), "cut to %zu", i);
+        ck_assert_int_eq(ftruncate(fd, (off_t)size), 0);
+        ck_assert_int_eq(pwrite(fd, bytes, size, 0), (ssize_t)size);
+    }
+    ck_assert_int_eq(pwrite(fd, "x", 1, (off_t)size), 1);
+    ck_assert_msg(is_refused(fd, &made->volume), "one byte more");
+    free(bytes);
+    close(fd);
+    case_free(made);
+}
+
+END_TEST
+
+/* The web UI opens a file before it reads planes. In between, the file may be cut off. */
+START_TEST(a_file_that_is_cut_off_while_open_is_refused)
+{
+    struct case_of_slices *made = case_make((const int32_t[]){18, 17, 3}, IMAGE_INT16, 3);
+    const int fd = case_write(made, 1);
+    const struct slices_layout layout = slices_layout_of(&made->volume, SLICES_AXIAL);
+    struct slices *file;
+    struct slices_plane plane;
+    struct error error = {0};
+    ck_assert_int_eq(slices_open(fd, &file, &error), 0);
+    ck_assert_int_eq(ftruncate(fd, lseek(fd, 0, SEEK_END) - 1), 0);
+    ck_assert_int_eq(slices_read_plane(file, &layout, 0, &plane, &error), -EBADMSG);
+    ck_assert_int_eq(error.code, CODE_SLICES_DAMAGED);
+    slices_plane_free(&plane);
+    slices_close(file);
+    close(fd);
+    case_free(made);
+}
+
+END_TEST
+
+START_TEST(only_regular_files_are_read)
+{
+    struct slices *file;
+    struct error error = {0};
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(slices_open(ends[0], &file, &error), -EBADMSG);
+    ck_assert_ptr_null(file);
+    close(ends[0]);
+    close(ends[1]);
+    ck_assert_int_eq(slices_open(ends[0], &file, &error), -EBADF);
+}
+
+END_TEST
+
+START_TEST(a_write_error_is_returned)
+{
+    struct case_of_slices *made = case_make((const int32_t[]){18, 17, 3}, IMAGE_INT16, 3);
+    const struct image_mask *masks[SEGMENTS] = {&made->masks[0], &made->masks[1], &made->masks[2]};
+    const struct slices_request request = {&made->volume, made->values, masks, 1};
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(slices_write(&request, ends[1]), -ESPIPE);
+    close(ends[0]);
+    close(ends[1]);
+    case_free(made);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("slices");
+    TCase *tests = tcase_create("slices");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, every_plane_equals_the_volume, 0, 3);
+    tcase_add_test(tests, views_show_the_patient_as_readers_expect);
+    tcase_add_test(tests, without_geometry_the_stack_is_axial);
+    tcase_add_test(tests, all_of_the_head_is_read_back);
+    tcase_add_test(tests, the_bytes_do_not_depend_on_the_threads);
+    tcase_add_test(tests, damage_of_each_byte_is_found);
+    tcase_add_test(tests, a_file_that_is_cut_off_while_open_is_refused);
+    tcase_add_test(tests, only_regular_files_are_read);
+    tcase_add_test(tests, a_write_error_is_returned);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
