@@ -11,8 +11,9 @@
 #include <stdio.h>
 
 /* Names of query parameters. Others are ignored. */
-#define REQUEST_VALUES(VALUE) VALUE(id) VALUE(uid) VALUE(q) VALUE(after) VALUE(list) VALUE(day) VALUE(live)
-#define REQUEST_VALUE(name)   REQUEST_##name,
+#define REQUEST_VALUES(VALUE)                                                                                          \
+    VALUE(id) VALUE(uid) VALUE(q) VALUE(after) VALUE(list) VALUE(day) VALUE(live) VALUE(view) VALUE(at)
+#define REQUEST_VALUE(name) REQUEST_##name,
 
 enum request_value { REQUEST_VALUES(REQUEST_VALUE) REQUEST_VALUE_COUNT };
 
@@ -39,6 +40,8 @@ struct web_reply {
     const char *type; /* static */
     bool keeps;       /* browsers may cache it for an hour; must not contain patient data */
     char *location;   /* the address of a redirect, malloc'd; the server frees it */
+    bool is_asset;    /* its address has the hash of its content: browsers may cache it for a year */
+    bool runs_script; /* a page with the slice viewer */
     bool needs_token; /* request credentials from the browser */
     char etag[24];    /* of the content, with its quotes; "": none */
     char *link;       /* of the header Link, malloc'd; the server frees it */

@@ -53,12 +53,14 @@ struct web_role {
 
 /* --------------------------------------------------------------------------------- answers ---- */
 
-/* Answers paths that are WEB_SERVER_NOW without the lock: /healthz must not wait for another answer. */
+/* Answers paths that are WEB_SERVER_NOW or WEB_SERVER_BESIDE without the lock: /healthz and planes must not wait for
+ * another answer. */
 static void
 role_on_request(void *context, const struct web_request *request, struct web_reply *answer)
 {
     struct web_role *role = context;
-    const bool locks = web_turn(request->path) != WEB_SERVER_NOW;
+    const enum web_server_turn turn = web_turn(request->path);
+    const bool locks = turn != WEB_SERVER_NOW && turn != WEB_SERVER_BESIDE;
     if (locks) {
         pthread_mutex_lock(&role->lock);
         struct role_counts *counts = &role->counts; /* added to the metrics, which role->lock protects */

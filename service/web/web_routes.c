@@ -8,6 +8,7 @@
 #include "service/common/log.h"
 #include "service/web/web_api.h"
 #include "service/web/web_frame.h"
+#include "service/web/web_planes.h"
 #include "service/web/web_view.h"
 
 #include <errno.h>
@@ -22,7 +23,9 @@ enum {
     BAD_REQUEST = 400,
     UNAUTHORIZED = 401,
     NOT_FOUND = 404,
+    TOO_LARGE = 413,
     MISDIRECTED = 421,
+    DAMAGED = 500,
     UNAVAILABLE = 503
 };
 
@@ -129,6 +132,7 @@ static const struct web_route routes[] = {
     {.path = "/search", .title = "Search", .view = web_view_search},
     {.path = API_ROOT, .answer = web_api_answer}, /* and all below it */
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
+    {.path = WEB_PLANES_PATH, .answer = web_planes_answer, .is_alone = true, .is_path = web_planes_is_path},
     {.path = "/style.css", .answer = answer_style, .open = true, .is_alone = true},
     {.path = "/icon.svg", .answer = answer_icon, .open = true, .is_alone = true},
     {.path = "/metrics", .answer = answer_metrics},
@@ -143,6 +147,9 @@ enum { ROUTES = sizeof routes / sizeof *routes };
 static const struct web_route *
 route_find(const char *path)
 {
+    for (int i = 0; i < ROUTES; i++)
+        if (routes[i].is_path && routes[i].is_path(path))
+            return &routes[i];
     if (strncmp(path, API_ROOT, strlen(API_ROOT)) == 0)
         path = API_ROOT;
     for (int i = 0; i < ROUTES; i++)
@@ -268,7 +275,10 @@ enum web_server_turn
 web_turn(const char *path)
 {
     const struct web_route *route = route_find(path);
-    return !route || !route->open ? WEB_SERVER_IN_TURN : route->is_alone ? WEB_SERVER_NOW : WEB_SERVER_NEXT;
+    return route && route->is_path  ? WEB_SERVER_BESIDE
+           : !route || !route->open ? WEB_SERVER_IN_TURN
+           : route->is_alone        ? WEB_SERVER_NOW
+                                    : WEB_SERVER_NEXT;
 }
 
 void
@@ -295,6 +305,11 @@ web_answer(struct web *web, const struct web_request *request, struct web_reply 
         } else if (rc == -ETIMEDOUT) {
             route_refuse(route, UNAVAILABLE, "Too slow",
                          "the database query took too long; use sqlite3 instead (views v_jobs, v_series)", answer);
+        } else if (rc == -EFBIG) {
+            route_refuse(route, TOO_LARGE, "Too large", error.message, answer);
+        } else if (rc == -EBADMSG && error.code == CODE_SLICES_DAMAGED) {
+            log_warn("page.damaged", LOG_STR("path", request->path), LOG_STR("reason", error.message));
+            route_refuse(route, DAMAGED, code_name(error.code), error.message, answer);
         } else if (rc) { /* The reason may contain paths. Only the log and authorized users get it. */
             log_warn("page.failed", LOG_STR("path", route->path), LOG_STR("reason", error.message));
             route_refuse(route, UNAVAILABLE, "Not ready", route->open ? "see the log of noctuled" : error.message,

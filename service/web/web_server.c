@@ -6,8 +6,8 @@
  * also limits their number: a new connection beyond the limit replaces one without a complete
  * request, so that /healthz is always answered.
  *
- * A request that is not answered at once suspends its connection and waits in a queue. The second
- * thread makes the answer and resumes the connection. Its handler then sends the answer.
+ * A request that is not answered at once suspends its connection and waits in a queue. A thread of
+ * the queue makes the answer and resumes the connection. Its handler then sends the answer.
  */
 #include "service/web/web_server.h"
 
@@ -30,7 +30,8 @@
 
 /* memory for the request and the head of the answer */
 #define CONNECTION_BYTES  (2 * LIMIT_PAGE_REQUEST_BYTES)
-#define CLOSE_SECONDS     2  /* wait for closed connections */
+#define CLOSE_SECONDS     2 /* wait for closed connections */
+#define MAKERS_BESIDE     2
 #define SPARE_CONNECTIONS 16 /* extra connections of libmicrohttpd while others are being closed */
 
 struct web_server_client {
@@ -48,9 +49,20 @@ struct web_server_job {
     TAILQ_ENTRY(web_server_job) next;
     struct MHD_Connection *connection;
     struct web_server_client *client;
+    struct web_server_queue *queue;
     struct web_request request;
     struct web_reply answer; /* bytes NULL: no answer */
     int64_t since_ms;
+    int seat; /* of a job that is WEB_SERVER_BESIDE, until its answer is sent; else -1 */
+};
+
+/* Jobs, and the threads that make their answers. */
+struct web_server_queue {
+    struct web_server *server;
+    TAILQ_HEAD(jobs, web_server_job) jobs;
+    pthread_cond_t has_job; /* signalled for a new job, and for closing */
+    pthread_t makers[MAKERS_BESIDE];
+    int maker_count;
 };
 
 struct web_server {
@@ -59,9 +71,8 @@ struct web_server {
     pthread_mutex_t lock; /* protects the lists of connections and jobs */
     pthread_cond_t empty; /* signalled when the list is empty */
     LIST_HEAD(clients, web_server_client) clients;
-    TAILQ_HEAD(jobs, web_server_job) jobs;
-    pthread_cond_t has_job; /* signalled for a new job, and for closing */
-    pthread_t maker;        /* the second thread */
+    struct web_server_queue in_turn, beside;
+    uint64_t sessions[LIMIT_PAGE_PLANES]; /* of each seat; 0: free */
     bool is_closing;
 };
 
@@ -76,6 +87,11 @@ static const char *const web_server_headers[][2] = {
     {"Cross-Origin-Resource-Policy", "same-origin"},
     {"Connection", "close"},
 };
+
+/* Of a page with the slice viewer, whose script requests planes. It replaces the first row above. */
+static const char web_server_script_policy[] =
+    "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'";
 
 /* -------------------------------------------------------------------------------- answers ---- */
 
@@ -103,10 +119,14 @@ web_server_send(struct web_server *server, struct MHD_Connection *connection, st
     answer->link = NULL;
     if (!response)
         return MHD_NO;
-    for (size_t i = 0; i < sizeof web_server_headers / sizeof *web_server_headers; i++)
+    for (size_t i = answer->runs_script ? 1 : 0; i < sizeof web_server_headers / sizeof *web_server_headers; i++)
         complete &= MHD_add_response_header(response, web_server_headers[i][0], web_server_headers[i][1]);
-    complete &=
-        MHD_add_response_header(response, "Cache-Control", answer->keeps ? "private, max-age=3600" : "no-store");
+    if (answer->runs_script)
+        complete &= MHD_add_response_header(response, web_server_headers[0][0], web_server_script_policy);
+    complete &= MHD_add_response_header(response, "Cache-Control",
+                                        answer->is_asset ? "private, max-age=31536000, immutable"
+                                        : answer->keeps  ? "private, max-age=3600"
+                                                         : "no-store");
     complete &= MHD_add_response_header(response, "Content-Type", answer->type);
     if (*answer->etag)
         complete &= MHD_add_response_header(response, "ETag", answer->etag);
@@ -116,6 +136,8 @@ web_server_send(struct web_server *server, struct MHD_Connection *connection, st
         complete &= MHD_add_response_header(response, "Location", answer->location);
     free(answer->location);
     answer->location = NULL;
+    if (answer->status == MHD_HTTP_TOO_MANY_REQUESTS)
+        complete &= MHD_add_response_header(response, "Retry-After", "1");
     if (answer->needs_token)
         complete &= MHD_add_response_header(response, "WWW-Authenticate", "Basic realm=\"Noctule\", charset=\"UTF-8\"");
     const enum MHD_Result queued =
@@ -196,26 +218,71 @@ web_server_find_refusal(struct MHD_Connection *connection, const char *method, i
     return has_body ? "a request must not have a body" : NULL;
 }
 
-/* Suspends the connection until the second thread has made its answer. */
+/* Returns a hash of the peer's address and credentials; never 0. */
+static uint64_t
+web_server_session(struct MHD_Connection *connection, const struct web_server_client *client)
+{
+    const char *const texts[] = {client->host, web_server_header(connection, "Authorization"),
+                                 web_server_header(connection, "Cookie"),
+                                 web_server_header(connection, "X-Forwarded-For")};
+    uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (const char *at = texts[i]; *at; at++)
+            hash = (hash ^ (uint8_t)*at) * 0x100000001b3;
+    return hash ? hash : 1;
+}
+
+/* Returns a free seat, or -1 if there is none or the session has its share. */
+static int
+web_server_take_seat(struct web_server *server, uint64_t session)
+{
+    int seat = -1, own = 0;
+    pthread_mutex_lock(&server->lock);
+    for (int i = 0; i < LIMIT_PAGE_PLANES; i++) {
+        own += server->sessions[i] == session;
+        seat = server->sessions[i] ? seat : i;
+    }
+    if (own >= LIMIT_PAGE_PLANES_SESSION)
+        seat = -1;
+    if (seat >= 0)
+        server->sessions[seat] = session;
+    pthread_mutex_unlock(&server->lock);
+    return seat;
+}
+
+static void
+web_server_leave_seat(struct web_server *server, int seat)
+{
+    if (seat < 0)
+        return;
+    pthread_mutex_lock(&server->lock);
+    server->sessions[seat] = 0;
+    pthread_mutex_unlock(&server->lock);
+}
+
+/* Suspends the connection until a thread of the queue has made its answer. */
 static enum MHD_Result
 web_server_enqueue(struct web_server *server, const struct web_server_job *asked, enum web_server_turn turn,
                    void **state)
 {
     struct web_server_job *job = malloc(sizeof *job);
-    if (!job)
+    if (!job) {
+        web_server_leave_seat(server, asked->seat);
         return MHD_NO;
+    }
     *job = *asked;
     *state = job;
+    job->queue = turn == WEB_SERVER_BESIDE ? &server->beside : &server->in_turn;
     pthread_mutex_lock(&server->lock);
     const bool waits = !server->is_closing && !job->client->ended;
     if (waits) {
         MHD_suspend_connection(job->connection);
         job->client->waits = job;
         if (turn == WEB_SERVER_NEXT)
-            TAILQ_INSERT_HEAD(&server->jobs, job, next);
+            TAILQ_INSERT_HEAD(&job->queue->jobs, job, next);
         else
-            TAILQ_INSERT_TAIL(&server->jobs, job, next);
-        pthread_cond_signal(&server->has_job);
+            TAILQ_INSERT_TAIL(&job->queue->jobs, job, next);
+        pthread_cond_signal(&job->queue->has_job);
     }
     pthread_mutex_unlock(&server->lock);
     return waits ? MHD_YES : MHD_NO;
@@ -245,15 +312,23 @@ web_server_on_request(void *context, struct MHD_Connection *connection, const ch
                                              .authorization = web_server_header(connection, "Authorization"),
                                              .accept = web_server_header(connection, "Accept"),
                                              .if_none_match = web_server_header(connection, "If-None-Match")},
-                                 .since_ms = clock_steady_ms()};
+                                 .since_ms = clock_steady_ms(),
+                                 .seat = -1};
     for (int i = 0; i < REQUEST_VALUE_COUNT; i++) {
         const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, web_request_value_names[i]);
         job.request.values[i] = value ? value : "";
     }
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, web_server_add_parameter, &job.request);
     const char *why = web_server_find_refusal(connection, method, &status);
-    const enum web_server_turn turn =
-        why || !job.client || !server->events.turn ? WEB_SERVER_NOW : server->events.turn(path);
+    enum web_server_turn turn = why || !job.client || !server->events.turn ? WEB_SERVER_NOW : server->events.turn(path);
+    if (turn == WEB_SERVER_BESIDE) {
+        job.seat = web_server_take_seat(server, web_server_session(connection, client));
+        if (job.seat < 0) {
+            why = "too many planes are requested at once";
+            status = MHD_HTTP_TOO_MANY_REQUESTS;
+            turn = WEB_SERVER_NOW;
+        }
+    }
     if (turn != WEB_SERVER_NOW)
         return web_server_enqueue(server, &job, turn, state);
     web_server_make(server, &job.request, status, why, &job.answer);
@@ -265,8 +340,9 @@ web_server_on_completed(void *context, struct MHD_Connection *connection, void *
                         enum MHD_RequestTerminationCode code)
 {
     struct web_server_job *job = *state;
-    (void)context, (void)connection, (void)code;
+    (void)connection, (void)code;
     if (job) { /* what was not sent */
+        web_server_leave_seat(context, job->seat);
         free(job->answer.bytes);
         free(job->answer.location);
         free(job->answer.link);
@@ -277,28 +353,29 @@ web_server_on_completed(void *context, struct MHD_Connection *connection, void *
     *state = NULL;
 }
 
-/* ------------------------------------------------------------------------ the second thread ---- */
+/* ---------------------------------------------------------------------------- the makers ---- */
 
 /* With the lock. */
 static void
-web_server_dequeue(struct web_server *server, struct web_server_job *job)
+web_server_dequeue(struct web_server_job *job)
 {
-    TAILQ_REMOVE(&server->jobs, job, next);
+    TAILQ_REMOVE(&job->queue->jobs, job, next);
     job->client->waits = NULL;
 }
 
 static void *
 web_server_make_all(void *context)
 {
-    struct web_server *server = context;
+    struct web_server_queue *queue = context;
+    struct web_server *server = queue->server;
     pthread_mutex_lock(&server->lock);
     while (!server->is_closing) {
-        struct web_server_job *job = TAILQ_FIRST(&server->jobs);
+        struct web_server_job *job = TAILQ_FIRST(&queue->jobs);
         if (!job) {
-            pthread_cond_wait(&server->has_job, &server->lock);
+            pthread_cond_wait(&queue->has_job, &server->lock);
             continue;
         }
-        web_server_dequeue(server, job);
+        web_server_dequeue(job);
         pthread_mutex_unlock(&server->lock);
         web_server_make(server, &job->request, MHD_HTTP_OK, NULL, &job->answer);
         MHD_resume_connection(job->connection); /* its job may be freed from here on */
@@ -310,24 +387,48 @@ web_server_make_all(void *context)
 
 /* With the lock. A connection that waits goes on without an answer: libmicrohttpd closes it. */
 static void
-web_server_give_up(struct web_server *server, struct web_server_job *job)
+web_server_give_up(struct web_server_job *job)
 {
-    web_server_dequeue(server, job);
+    web_server_dequeue(job);
     MHD_resume_connection(job->connection);
+}
+
+static int
+web_server_open_queue(struct web_server *server, struct web_server_queue *queue, int makers)
+{
+    int failure = 0;
+    queue->server = server;
+    TAILQ_INIT(&queue->jobs);
+    pthread_cond_init(&queue->has_job, NULL);
+    while (queue->maker_count < makers && failure == 0) {
+        failure = pthread_create(&queue->makers[queue->maker_count], NULL, web_server_make_all, queue);
+        queue->maker_count += failure == 0;
+    }
+    return -failure;
+}
+
+static void
+web_server_close_queue(struct web_server_queue *queue)
+{
+    struct web_server_job *job;
+    pthread_mutex_lock(&queue->server->lock);
+    while ((job = TAILQ_FIRST(&queue->jobs)))
+        web_server_give_up(job);
+    pthread_cond_broadcast(&queue->has_job);
+    pthread_mutex_unlock(&queue->server->lock);
+    while (queue->maker_count > 0)
+        pthread_join(queue->makers[--queue->maker_count], NULL);
 }
 
 /* Afterwards no connection waits, and none begins to. */
 static void
-web_server_stop_maker(struct web_server *server)
+web_server_stop_makers(struct web_server *server)
 {
-    struct web_server_job *job;
     pthread_mutex_lock(&server->lock);
     server->is_closing = true;
-    while ((job = TAILQ_FIRST(&server->jobs)))
-        web_server_give_up(server, job);
-    pthread_cond_signal(&server->has_job);
     pthread_mutex_unlock(&server->lock);
-    pthread_join(server->maker, NULL);
+    web_server_close_queue(&server->in_turn);
+    web_server_close_queue(&server->beside);
 }
 
 /* ---------------------------------------------------------------------------- connections ---- */
@@ -354,12 +455,12 @@ web_server_oldest(const struct web_server *server, const char *host, const struc
 
 /* Closes a connection. The caller must hold the lock. */
 static void
-web_server_end(struct web_server *server, struct web_server_client *client)
+web_server_end(struct web_server_client *client)
 {
     client->ended = true;
     shutdown(client->fd, SHUT_RDWR);
     if (client->waits)
-        web_server_give_up(server, client->waits);
+        web_server_give_up(client->waits);
 }
 
 /* Closes a connection if there are too many. If the newcomer's host has more than half of them,
@@ -374,7 +475,7 @@ web_server_make_room(struct web_server *server, const struct web_server_client *
         return;
     if (of_host > LIMIT_PAGE_CONNECTIONS / 2)
         oldest = own;
-    web_server_end(server, oldest);
+    web_server_end(oldest);
 }
 
 static void
@@ -421,7 +522,7 @@ web_server_tick(struct web_server *server)
     pthread_mutex_lock(&server->lock);
     LIST_FOREACH(client, &server->clients, next)
     if (client->since_ms < oldest_ms)
-        web_server_end(server, client);
+        web_server_end(client);
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -440,7 +541,8 @@ web_server_on_log(void *context, const char *format, va_list values)
 static void
 web_server_free(struct web_server *server)
 {
-    pthread_cond_destroy(&server->has_job);
+    pthread_cond_destroy(&server->in_turn.has_job);
+    pthread_cond_destroy(&server->beside.has_job);
     pthread_cond_destroy(&server->empty);
     pthread_mutex_destroy(&server->lock);
     free(server);
@@ -455,14 +557,15 @@ web_server_open(int fd, const struct web_server_events *events, struct web_serve
         return -ENOMEM;
     server->events = *events;
     LIST_INIT(&server->clients);
-    TAILQ_INIT(&server->jobs);
     pthread_mutex_init(&server->lock, NULL);
     pthread_cond_init(&server->empty, NULL);
-    pthread_cond_init(&server->has_job, NULL);
-    const int failure = pthread_create(&server->maker, NULL, web_server_make_all, server);
-    if (failure) {
+    int rc = web_server_open_queue(server, &server->in_turn, 1);
+    const int beside = web_server_open_queue(server, &server->beside, MAKERS_BESIDE);
+    rc = rc ? rc : beside;
+    if (rc) {
+        web_server_stop_makers(server);
         web_server_free(server);
-        return -failure;
+        return rc;
     }
     errno = 0;
     server->daemon = MHD_start_daemon(
@@ -474,7 +577,7 @@ web_server_open(int fd, const struct web_server_events *events, struct web_serve
         web_server_on_connection, server, MHD_OPTION_NOTIFY_COMPLETED, web_server_on_completed, server, MHD_OPTION_END);
     if (!server->daemon) {
         const int error = errno ? -errno : -ENOMEM;
-        web_server_stop_maker(server);
+        web_server_stop_makers(server);
         web_server_free(server);
         return error;
     }
@@ -489,7 +592,7 @@ web_server_close(struct web_server *server)
         return;
     /* no new connections; the descriptor is ours again */
     const int fd = MHD_quiesce_daemon(server->daemon);
-    web_server_stop_maker(server);
+    web_server_stop_makers(server);
     /* Closes all connections and waits until they are gone. If libmicrohttpd 0.9.75 stops while it refuses a request that
      * is too large, it reads an invalid answer. */
     struct timespec until;

@@ -4,8 +4,8 @@
  * request and has a time limit.
  *
  * One thread handles all connections and answers WEB_SERVER_NOW. A second thread makes the other
- * answers, one at a time, so that slow answers delay no WEB_SERVER_NOW. Another thread must call
- * web_server_tick.
+ * answers, one at a time, so that slow answers delay no WEB_SERVER_NOW. Two more make those that are
+ * WEB_SERVER_BESIDE. Another thread must call web_server_tick.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_SERVER_H
 #define NOCTULE_SERVICE_WEB_WEB_SERVER_H
@@ -15,9 +15,10 @@
 struct web_server;
 
 enum web_server_turn {
-    WEB_SERVER_NOW,    /* answered at once, also while another answer is being made */
-    WEB_SERVER_NEXT,   /* before all waiting requests */
-    WEB_SERVER_IN_TURN /* after all waiting requests */
+    WEB_SERVER_NOW,     /* answered at once, also while another answer is being made */
+    WEB_SERVER_NEXT,    /* before all waiting requests */
+    WEB_SERVER_IN_TURN, /* after all waiting requests */
+    WEB_SERVER_BESIDE   /* on threads of their own; answered with 429 beyond LIMIT_PAGE_PLANES */
 };
 
 struct web_server_events {

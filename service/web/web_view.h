@@ -28,6 +28,8 @@ struct web_route {
     bool in_menu, refreshes;
     bool open;     /* no token needed */
     bool is_alone; /* does not use the database */
+    /* answered beside all others; such a path only begins with `path` */
+    bool (*is_path)(const char *path);
 };
 
 /* Links of list cells. */

@@ -137,8 +137,15 @@ static int
 job_take_slices(struct job_reader *reader, const char *text)
 {
     enum job_slices *slices = &reader->spec->slices;
-    *slices = strcmp(text, job_slices_words[JOB_SLICES_ALL]) == 0 ? JOB_SLICES_ALL : JOB_SLICES_REVIEW;
-    return strcmp(text, job_slices_words[*slices]) == 0 ? 0 : keyed_bad(&reader->text, "not \"review\" or \"all\"");
+    char *word = NULL;
+    int rc = keyed_take_text(&reader->text, text, &word);
+    if (rc)
+        return rc;
+    *slices = strcmp(word, job_slices_words[JOB_SLICES_ALL]) == 0 ? JOB_SLICES_ALL : JOB_SLICES_REVIEW;
+    if (strcmp(word, job_slices_words[*slices]) != 0)
+        rc = keyed_bad(&reader->text, "slices is not \"review\" or \"all\"");
+    free(word);
+    return rc;
 }
 
 static int

@@ -39,6 +39,7 @@ write_text(const char *text, size_t size)
 static void
 assert_same(const struct job_spec *a, const struct job_spec *b)
 {
+    ck_assert_int_eq(a->slices, b->slices);
     ck_assert_int_eq(a->id, b->id);
     ck_assert_str_eq(a->stack, b->stack);
     ck_assert_str_eq(a->settings, b->settings);
@@ -199,6 +200,7 @@ START_TEST(the_file_is_readable_text)
         .settings = (char[]){"name = \"a\";\nsegments = ();"},
         .output = (char[]){"/out"},
         .device_serial_number = (char[]){"N1"},
+        .slices = JOB_SLICES_REVIEW,
         .inputs = inputs,
         .input_count = 1,
         .objects = (char *[]){(char[]){"/in/rs.dcm"}},
@@ -214,7 +216,7 @@ START_TEST(the_file_is_readable_text)
     FILE *in = fopen(path, "r");
     ck_assert_uint_gt(fread(text, 1, sizeof text - 1, in), 0);
     fclose(in);
-    ck_assert_str_eq(text, "noctule-job 1\nid 17\nstack echo 1\noutput /out\ndevice N1\n"
+    ck_assert_str_eq(text, "noctule-job 1\nid 17\nstack echo 1\noutput /out\ndevice N1\nslices review\n"
                            "settings name = \"a\";\n\tsegments = ();\ninput /in/1.dcm\n"
                            "object /in/rs.dcm\nprogram name = \"p\";\n\tcpus = 2;\nmask /programs/12/mask\n"
                            "mask_sha256 4355\nmask_identity \nmask_accepts 7\nearlier seg.dcm 2.25.1 2.25.2 1.2.3\n"
@@ -266,6 +268,7 @@ START_TEST(damage_is_refused_with_its_line)
         {"noctule-job 1\nstack a\nstack b\n", "line 3: a duplicate key"},
         {"noctule-job 1\nstack\n", "line 2: neither"},
         {"noctule-job 1\n\tx\n", "line 2: neither"},
+        {"noctule-job 1\nslices some\nid 1\n", "line 3: slices is not"},
         {"noctule-job 1\ncolour red\n", "line 2: an unknown key"},
         {"noctule-job 1\nearlier seg.dcm 2.25.1 2.25.2\n", "line 2: not a file name"},
         {"noctule-job 1\nearlier seg.dcm 2.25.1 2.25.2 1.2 1.2.34 2.25.3\n", "line 2: not a file name"},

@@ -2,6 +2,7 @@
 #include "service/web/web.h"
 
 #include "base/text.h"
+#include "service/common/slices/slices.h"
 #include "service/web/web_view.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/scratch_folder.h"
@@ -163,6 +164,53 @@ START_TEST(a_preview_is_a_picture_and_no_link)
 
 END_TEST
 
+/* Writes outbox/7/slices.nslc: one slice of zeros. */
+static void
+write_slices(int32_t columns, int32_t rows)
+{
+    struct image_rescale rescale = {1, 0};
+    struct slices_volume volume = {.size = {columns, rows, 1},
+                                   .pixel = IMAGE_UINT16,
+                                   .spacing = {1, 1, 1},
+                                   .window = {0, 1},
+                                   .rescale_count = 1,
+                                   .rescales = &rescale};
+    uint16_t *voxels = calloc((size_t)columns * (size_t)rows, sizeof *voxels);
+    const struct slices_request request = {&volume, voxels, NULL, 1};
+    write_preview(100);
+    const int fd = open(scratch_path("outbox/7/" SLICES_FILE), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    ck_assert_int_eq(slices_write(&request, fd), 0);
+    close(fd);
+    free(voxels);
+}
+
+START_TEST(a_plane_has_a_largest_size)
+{
+    const struct edge edge = EDGE(PLANE_MIB);
+    const int32_t columns = 20, rows = (int32_t)(((edge.most << 20) - 88) / 2 / columns); /* 88 bytes are the head */
+    ck_assert_int_eq(88 + 2 * columns * rows, edge.most << 20);
+    write_slices(columns, rows);
+    ck_assert_int_eq(answer_of("/api/v1/jobs/7/planes/ax/0", "", ""), 200);
+    write_slices(columns, rows + 1);
+    ck_assert_int_eq(answer_of("/api/v1/jobs/7/planes/ax/0", "", ""), 413);
+    ck_assert_int_eq(answer_of("/api/v1/jobs/7/planes/ax/1", "", ""), 404);
+    ck_assert_int_eq(answer_of("/api/v1/jobs/7/planes/ax/0.png", "", ""), 200);
+    ck_assert_int_eq(answer_of("/api/v1/jobs/8/planes", "", ""), 404);
+}
+
+END_TEST
+
+START_TEST(planes_have_threads_of_their_own)
+{
+    ck_assert_int_eq(web_turn("/api/v1/jobs/7/planes/cor/12"), WEB_SERVER_BESIDE);
+    ck_assert_int_eq(web_turn("/api/v1/jobs/7/planes/cor/12.png"), WEB_SERVER_BESIDE);
+    ck_assert_int_eq(web_turn("/api/v1/jobs/7/planes"), WEB_SERVER_BESIDE);
+    ck_assert_int_eq(web_turn("/api/v1/jobs/7"), WEB_SERVER_IN_TURN);
+    ck_assert_int_eq(web_turn("/job"), WEB_SERVER_IN_TURN);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -174,6 +222,8 @@ main(void)
     tcase_add_test(tests, a_token_is_required_except_for_health);
     tcase_add_test(tests, previews_are_requested_by_number);
     tcase_add_test(tests, a_preview_is_a_picture_and_no_link);
+    tcase_add_test(tests, a_plane_has_a_largest_size);
+    tcase_add_test(tests, planes_have_threads_of_their_own);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

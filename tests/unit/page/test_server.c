@@ -23,15 +23,16 @@ static struct web_server *server;
 static int port;
 static atomic_int answered, last_status;
 
-static sem_t slow_begun, slow_may_end;
+static sem_t slow_begun, slow_may_end, plane_may_end;
 static char order[64]; /* initials of the paths that the second thread has answered */
 
 static enum web_server_turn
 turn_of(const char *path)
 {
-    return strcmp(path, "/now") == 0    ? WEB_SERVER_NOW
-           : strcmp(path, "/next") == 0 ? WEB_SERVER_NEXT
-                                        : WEB_SERVER_IN_TURN;
+    return strcmp(path, "/now") == 0     ? WEB_SERVER_NOW
+           : strcmp(path, "/next") == 0  ? WEB_SERVER_NEXT
+           : strcmp(path, "/plane") == 0 ? WEB_SERVER_BESIDE
+                                         : WEB_SERVER_IN_TURN;
 }
 
 static void
@@ -41,6 +42,11 @@ answer_it(void *context, const struct web_request *request, struct web_reply *an
     if (strcmp(request->path, "/slow") == 0) {
         sem_post(&slow_begun);
         sem_wait(&slow_may_end);
+    }
+    if (strcmp(request->path, "/plane") == 0) {
+        sem_wait(&plane_may_end);
+        fputs("a plane", answer->out);
+        return;
     }
     if (strcmp(request->path, "/now") != 0 && strlen(order) < sizeof order - 1)
         strncat(order, request->path + 1, 1);
@@ -72,6 +78,7 @@ open_server(void)
     order[0] = '\0';
     sem_init(&slow_begun, 0, 0);
     sem_init(&slow_may_end, 0, 0);
+    sem_init(&plane_may_end, 0, 0);
 }
 
 static void
@@ -416,6 +423,88 @@ START_TEST(a_server_ends_with_requests_that_wait)
 
 END_TEST
 
+/* A request for a plane, of a session that its cookie tells. */
+static int
+begin_plane(int session)
+{
+    char request[128];
+    const int fd = visit();
+    snprintf(request, sizeof request, "GET /plane HTTP/1.1\r\n" HEAD "Cookie: s=%d\r\n\r\n", session);
+    say(fd, request, strlen(request));
+    return fd;
+}
+
+static void
+must_be_too_many(int fd)
+{
+    const char *text = hear(fd);
+    ck_assert_int_eq(status_of(text), 429);
+    ck_assert_ptr_nonnull(strstr(text, "Retry-After: 1"));
+}
+
+/* Planes wait for no other answer, and no other answer for planes. */
+START_TEST(planes_are_limited_by_session_and_in_all)
+{
+    const struct edge all = EDGE(PAGE_PLANES), own = EDGE(PAGE_PLANES_SESSION);
+    int fds[64], count = 0;
+    ck_assert_int_le(all.most, 64);
+    ck_assert_int_eq(all.most % own.most, 0);
+    const int slow = begin("/slow");
+    sem_wait(&slow_begun);
+    for (int session = 0; count < all.most; session++) {
+        for (int i = 0; i < own.most; i++)
+            fds[count++] = begin_plane(session);
+        ask_now();
+        must_be_too_many(begin_plane(session));
+    }
+    must_be_too_many(begin_plane(999));
+    const int first = begin("/first");
+    sem_post(&slow_may_end);
+    ck_assert_ptr_nonnull(strstr(hear(slow), "path /slow"));
+    ck_assert_ptr_nonnull(strstr(hear(first), "path /first"));
+    for (int i = 0; i < count; i++)
+        sem_post(&plane_may_end);
+    for (int i = 0; i < count; i++)
+        ck_assert_int_eq(status_of(hear(fds[i])), 200);
+    /* The seats are free once the answers are sent. */
+    for (int i = 0; i < 3 * all.most; i++) {
+        sem_post(&plane_may_end);
+        ck_assert_int_eq(status_of(hear(begin_plane(i))), 200);
+    }
+}
+
+END_TEST
+
+/* The seat of a client that goes away is free again once its plane is made. */
+START_TEST(a_client_that_leaves_leaves_its_seat)
+{
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < LIMIT_PAGE_PLANES_SESSION; i++)
+            close(begin_plane(7));
+        ask_now();
+        for (int i = 0; i < LIMIT_PAGE_PLANES_SESSION + 1; i++)
+            sem_post(&plane_may_end);
+        int status = 429;
+        while (status == 429)
+            status = status_of(hear(begin_plane(7)));
+        ck_assert_int_eq(status, 200);
+    }
+}
+
+END_TEST
+
+/* Planes that wait end with the server. */
+START_TEST(a_server_ends_with_planes_that_wait)
+{
+    for (int i = 0; i < LIMIT_PAGE_PLANES; i++)
+        close(begin_plane(i));
+    ask_now();
+    for (int i = 0; i < LIMIT_PAGE_PLANES; i++)
+        sem_post(&plane_may_end);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -433,6 +522,9 @@ main(void)
     tcase_add_test(tests, a_slow_answer_delays_no_other_that_is_due_now);
     tcase_add_test(tests, requests_that_wait_leave_room);
     tcase_add_test(tests, a_server_ends_with_requests_that_wait);
+    tcase_add_test(tests, planes_are_limited_by_session_and_in_all);
+    tcase_add_test(tests, a_client_that_leaves_leaves_its_seat);
+    tcase_add_test(tests, a_server_ends_with_planes_that_wait);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
