@@ -374,8 +374,10 @@ grid_spaced_bytes(const struct grid *grid, size_t regions)
 int64_t
 grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline)
 {
-    if (!grid->straight)
-        return 0;
+    if (!grid->straight) {
+        const struct image_extent extent = {grid->stack->columns, grid->stack->rows, grid->stack->plane_count};
+        return grid->keeps_reals ? image_voxels(&extent) * (int64_t)sizeof *grid->reals : 0;
+    }
     const struct image_extent *from = &grid->planes.extent;
     const int64_t own = (int64_t)grid_voxel_bytes(grid);
     const int64_t source = image_voxels(from) * (int64_t)image_pixel_size(grid->source->pixel);

@@ -115,7 +115,7 @@ void grid_narrow(struct grid *grid, const int64_t first[3], const int64_t size[3
 
 /*
  * Returns the bytes that a job needs for the grid besides the prediction of its lane; 0 without a
- * grid of its own.
+ * grid or values of its own.
  */
 int64_t grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline);
 

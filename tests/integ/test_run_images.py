@@ -357,6 +357,17 @@ def test_four_axes(run, tmp_path):
     assert "IMAGE_FILE_UNREADABLE" in run(*small(tmp_path, values=np.ones((9, 17, 20, 2), np.int16)), status=1).stderr
 
 
+def test_the_memory_of_reals_counts(run, tmp_path):
+    """Twice 61 MiB of values, and 15 MiB of the volume, do not fit into 135 MiB."""
+    values = np.random.default_rng(1).normal(0, 1, (200, 200, 200)).astype(np.float32)
+    inside = np.zeros(values.shape, np.uint8)
+    inside[90:110, 90:110, 90:110] = 1
+    arguments = small(tmp_path, values=values, mask=inside)
+    run(*arguments, more="texture = { first_order = true; }; memory_mib = 600.0;")
+    text = run(*arguments, more="texture = { first_order = true; }; memory_mib = 135.0;", status=1).stderr
+    assert "JOB_TOO_LARGE" in text
+
+
 @pytest.mark.parametrize("arguments", (("--image", "a.nii", "folder"), ("--label", "3", "folder"), (),
                                        ("--image", "a.nii", "--image", "b.nii", "--mask", "c.nii"),
                                        ("--image", "a.nii", "--pairs", "p.csv")))
