@@ -13,14 +13,9 @@ extern "C" {
 #endif
 
 enum filter_kind {
-    FILTER_MEAN,
-    FILTER_LOG, /* Laplacian of Gaussian */
-    FILTER_LAWS,
-    FILTER_WAVELET, /* separable, undecimated */
-    FILTER_GABOR,
-    FILTER_SIMONCELLI,
-    FILTER_RIESZ_LOG,
-    FILTER_RIESZ_SIMONCELLI,
+
+#define FILTER(id, ...) FILTER_##id,
+#include "base/terms.def"
     FILTER_KINDS,
 };
 
@@ -41,6 +36,7 @@ enum filter_wavelet { WAVELET_HAAR, WAVELET_DB2, WAVELET_DB3, WAVELET_COIF1, WAV
 /* Numbers of other kinds are ignored. */
 struct filter_options {
     enum filter_kind kind;
+    char *kernels; /* of the configuration: "L5E5E5" or "LLH", see filter_parse() */
     bool in_slice; /* 2-D: along columns and rows only */
     enum filter_boundary boundary;
     enum filter_pooling pooling; /* of Laws, wavelets, Gabor, Riesz */
@@ -58,6 +54,16 @@ struct filter_options {
     double gamma, lambda_mm, theta_degrees;
     int riesz[3]; /* orders along columns, rows, slices */
 };
+
+/* Sets `laws` or `high` from `kernels`. Returns false if it does not name a kernel for each axis; true for other kinds. */
+bool filter_parse(struct filter_options *options);
+
+/* Returns whether two filters have the same settings. NULL: no filter. */
+bool filter_is_same(const struct filter_options *a, const struct filter_options *b);
+
+/* Writes the settings of a filter: "3d mirror sigma_mm 1.5". */
+#define FILTER_TEXT 128
+void filter_describe(const struct filter_options *options, char text[FILTER_TEXT]);
 
 /* Names in records and in the configuration: "log", "mirror", "L5", "db3". Each array ends with NULL. */
 extern const char *const filter_kind_names[FILTER_KINDS + 1];

@@ -5,6 +5,8 @@
 #ifndef NOCTULE_BASE_TEXTURE_OPTIONS_H
 #define NOCTULE_BASE_TEXTURE_OPTIONS_H
 
+#include "base/filter_options.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -167,6 +169,7 @@ struct texture_resample {
 
 struct texture_options {
     struct texture_resample *resample; /* NULL: no resampling */
+    struct filter_options *filter;     /* NULL: the values themselves */
     unsigned regions;                  /* enum conf_region, or-ed */
     unsigned families;                 /* 1 << enum texture_family, or-ed */
     struct discretisation_options levels;

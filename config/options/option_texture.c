@@ -134,6 +134,17 @@ check_texture(const void *object, const struct option_spot *spot)
     if (texture->resample && texture->resample->interpolation >= INTERPOLATION_PYRADIOMICS_NEAREST &&
         (texture->resample->rounding != TEXTURE_ROUNDING_AUTO || texture->levels.kind == DISCRETISATION_STORED_256))
         option_refuse(spot, "resample", "the interpolations of pyradiomics have no other rounding, and no stored-256");
+    if (texture->filter && texture->patterns)
+        option_refuse(spot, "patterns",
+                      "are computed on the original voxels: use another texture group without filter");
+    if (texture->filter && texture->sigma > 0)
+        option_refuse(spot, "sigma", "is of values, and not possible with filter: use range, or no re-segmentation");
+    if (texture->filter && texture->levels.kind == DISCRETISATION_STORED_256)
+        option_refuse(spot, "discretisation",
+                      "stored-256 is of stored values, and not possible with filter: use another discretisation");
+    if (texture->filter && texture->levels.has_range && texture_wants(texture, TEXTURE_FAMILY_local_intensity))
+        option_refuse(spot, "families",
+                      "local-intensity reads responses beyond range: use another texture group without range");
     /* Thresholds are compared as whole numbers of millionths. */
     double millionths = texture->tlbap_threshold * 1e6;
     if (fabs(millionths - round(millionths)) >= 1e-6)
@@ -148,6 +159,8 @@ static const struct option_row texture_rows[] = {
     {ROW(texture_options, part, resample), "", .section = &resample_section,
      .help = "voxel size for measurements; volume and masks are interpolated; by default the "
              "voxels of the series"},
+    {ROW(texture_options, part, filter), "", .section = &option_filter,
+     .help = "image filter whose responses are measured instead of the values, after resample; by default none"},
     {ROW(texture_options, flags, regions), "[ \"segments\" ]", .choices = region_choices,
      .help = "regions to measure: each of the segments, the whole volume, or both"},
     {"discretisation", &option_choice, AT(struct texture_options, levels.kind),

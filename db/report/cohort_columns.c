@@ -35,6 +35,8 @@ static const struct {
     {FEATURE_range_low, "from_", NULL},
     {FEATURE_range_high, "to_", NULL},
     {FEATURE_sigma, "sigma", NULL},
+    {FEATURE_filter, "", NULL},
+    {FEATURE_filter_settings, "", NULL},
 };
 
 #define PARTS (sizeof cohort_parts / sizeof cohort_parts[0])

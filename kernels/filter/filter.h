@@ -49,7 +49,7 @@ extern "C" {
 #endif
 
 #define FILTER_MAX_REACH 128       /* places of a kernel to each side */
-#define FILTER_MAX_LIMIT (1 << 24) /* of values */
+#define FILTER_MAX_LIMIT (1 << 30) /* of values */
 
 /* The demand of the operation of a filter's kind (filter_demand_set). */
 struct filter_demand {

@@ -226,12 +226,13 @@ grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *in
  * another.
  */
 static int
-grid_check_alike(const struct texture_resample *wanted, const struct grid *from, bool real, struct error *error)
+grid_check_alike(const struct texture_resample *wanted, const struct grid *from, const struct grid *grid,
+                 struct error *error)
 {
     struct dicom_instance *const *instances = from->instances;
     const struct geometry_plane *planes = from->stack->planes;
     const int32_t other = grid_other_rescale(from);
-    if (other > 0 && !real && wanted->spacing == TEXTURE_ISOTROPIC)
+    if (other > 0 && (grid->rounded || (!grid->real && wanted->spacing == TEXTURE_ISOTROPIC)))
         return error_set_files(error, -EINVAL, CODE_RESCALE_VARIES, instances[planes[0].instance]->path,
                                instances[planes[other].instance]->path,
                                "the slices differ in their rescale, so that values between them have "
@@ -264,10 +265,12 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
     *grid = (struct grid){.source = source,
                           .source_instances = from->instances,
                           .pyradiomics = wanted->interpolation >= INTERPOLATION_PYRADIOMICS_NEAREST,
-                          .real = grid_is_real(options, from),
+                          .real = options->filter || grid_is_real(options, from),
+                          .filtered = options->filter != NULL,
+                          .rounded = options->filter && !grid_is_real(options, from),
                           .from = from};
     const bool differ = grid_other_rescale(from) > 0, each = differ && !grid->real;
-    int rc = grid_check_alike(wanted, from, grid->real, error);
+    int rc = grid_check_alike(wanted, from, grid, error);
     if (rc == 0)
         rc = grid_reserve_planes(grid, error);
     if (rc == 0)
@@ -293,9 +296,9 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
         .pixel = grid->real  ? IMAGE_UINT16
                  : is_signed ? IMAGE_INT16
                              : source->pixel,
-        .values = !grid->real                   ? RESAMPLE_STORED
-                  : differ || from->keeps_reals ? RESAMPLE_RESCALED
-                                                : RESAMPLE_REAL,
+        .values = !grid->real                                       ? RESAMPLE_STORED
+                  : differ || (from->keeps_reals && !grid->rounded) ? RESAMPLE_RESCALED
+                                                                    : RESAMPLE_REAL,
     };
     grid->edge = wanted->interpolation == INTERPOLATION_CUBIC ? GRID_EDGE : 0;
     grid_fill_instances(grid);
@@ -304,7 +307,8 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
         snprintf(grid->text, sizeof grid->text,
                  "texture of %d x %d x %d voxels of %.6g x %.6g x %.6g mm (%s interpolation%s)", own->columns,
                  own->rows, own->plane_count, own->spacing[0], own->spacing[1], own->spacing[2],
-                 interpolation_names[wanted->interpolation], grid->real ? ", values not rounded" : "");
+                 interpolation_names[wanted->interpolation],
+                 grid->real && !grid->rounded ? ", values not rounded" : "");
     return rc;
 }
 
@@ -320,7 +324,7 @@ grid_reserve_reals(struct grid *grid)
 bool
 grid_is_other(const struct texture_options *options, const struct grid *from)
 {
-    return options->resample || (from->keeps_reals && grid_is_real(options, from));
+    return options->resample || options->filter || (from->keeps_reals && grid_is_real(options, from));
 }
 
 void
@@ -367,7 +371,10 @@ grid_spaced_bytes(const struct grid *grid, size_t regions)
 {
     const struct image_extent from = grid_source_extent(grid);
     const int64_t samples = grid->from->keeps_reals ? image_voxels(&from) * (int64_t)sizeof(double) : 0;
-    return (int64_t)grid_voxel_bytes(grid) + image_voxels(&grid->planes.extent) / 8 + samples +
+    const int64_t filter =
+        grid->filtered ? (int64_t)grid_voxel_bytes(grid) + image_voxels(&grid->to.extent) * (int64_t)sizeof(int32_t)
+                       : 0;
+    return (int64_t)grid_voxel_bytes(grid) + filter + image_voxels(&grid->planes.extent) / 8 + samples +
            (int64_t)regions * extent_words(&grid->to.extent) * (int64_t)sizeof(uint64_t);
 }
 

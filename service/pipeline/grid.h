@@ -64,11 +64,13 @@ struct grid {
     struct resample_demand demand; /* required from a lane with the source's volume */
     int64_t edge;                  /* samples by which the ends of the source continue there, for a spline */
     bool pyradiomics;              /* a grid of other voxels by the rules of pyradiomics */
-    bool real;                     /* the values are not rounded */
-    bool keeps_reals; /* texture is measured on values that are not rounded: of a straight grid or an image file */
-    void *voxels;     /* after resampling: stack->pixel, or doubles if real, x fastest */
-    double *reals;    /* if kept: the real-world values; any value at padding */
-    const struct grid *from; /* of a grid of other voxels */
+    bool real;                     /* the values are doubles */
+    bool filtered;                 /* the values become responses of a filter, and are doubles */
+    bool rounded;                  /* they are rounded to stored values before */
+    bool keeps_reals;              /* values that are not rounded are kept: of a straight grid or an image file */
+    void *voxels;                  /* after resampling: stack->pixel, or doubles if real, x fastest */
+    double *reals;                 /* if kept: the real-world values; any value at padding */
+    const struct grid *from;       /* of a grid of other voxels */
     struct geometry_stack own;
 
     /* instances that replace those of the planes: one for all, or one each */

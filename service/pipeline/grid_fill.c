@@ -321,6 +321,8 @@ grid_run_real(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits
     const int rc = grid_run(grid, lane, 0, each && !sampled ? rescales : NULL, samples, &resampled, error);
     if (rc == 0)
         memcpy(values, resampled, grid_voxel_bytes(grid));
+    for (int64_t i = 0; i < count && rc == 0 && grid->rounded; i++)
+        values[i] = floor(values[i] + 0.5);
     for (int64_t i = 0; i < count && rc == 0 && !each; i++)
         values[i] = rescales[0].slope * values[i] + rescales[0].intercept;
     if (grid->pyradiomics && grid_is_whole(grid, rescales))

@@ -16,6 +16,7 @@ enum {
     OF_SEARCH = 60,   /* rays, distances and growth at many limits */
     OF_SMOOTH = 30,   /* a Gaussian filter */
     OF_STEP = 5,      /* components of noise */
+    OF_FILTER = 200,  /* an image filter */
     OF_TEXTURE = 300, /* all families that do not compare all pairs of voxels */
 };
 
@@ -65,7 +66,7 @@ predict_seconds(const struct conf_pipeline *pipeline, const struct predict_size 
         const struct texture_options *texture = &pipeline->texture[i];
         /* A finer grid may have any number of voxels. */
         const bool any_time = texture_wants(texture, TEXTURE_FAMILY_spatial_correlation) || texture->resample;
-        rate += any_time ? INFINITY : OF_TEXTURE;
+        rate += any_time ? INFINITY : texture->filter ? OF_TEXTURE + OF_FILTER : OF_TEXTURE;
     }
     return (rate * (double)size->voxels + of_blocks * size->blocks) / 1e9 / counted;
 }

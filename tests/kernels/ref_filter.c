@@ -372,7 +372,7 @@ make_values(struct filter_case *each, uint64_t *random)
                   kind == 0   ? range.lo + (int32_t)value
                   : kind == 1 ? (value % 2 ? range.lo : range.hi)
                               : (i / 7 % 3 ? range.hi : range.lo + (int32_t)(value % 100)));
-        each->values[i] = (int32_t)ref_random_below(random, 3 * FILTER_MAX_LIMIT) - 3 * FILTER_MAX_LIMIT / 2;
+        each->values[i] = (int32_t)(ref_random_below(random, INT64_C(2) * INT32_MAX) - INT32_MAX);
     }
     request->limit = ref_random_below(random, 3) ? 65536 : 1 + (int32_t)ref_random_below(random, 60000);
     request->offset = (int32_t)ref_random_below(random, 3000) - 1500;

@@ -100,8 +100,8 @@ take_line(const char *const fields[MAX_FIELDS], struct measurements *into, size_
         take_modifier(fields, last);
     } else if (strcmp(fields[0], "parameter") == 0 && last) {
         take_parameter(fields, last);
-    } else if (strcmp(fields[0], "words") == 0 && last) {
-        last->words = (struct sr_words){code_at(fields + 1), fields[4]};
+    } else if (strcmp(fields[0], "words") == 0 && last && last->words_count < SR_MAX_WORDS) {
+        last->words[last->words_count++] = (struct sr_words){code_at(fields + 1), fields[4]};
     } else {
         die("not understood", fields[0]);
     }

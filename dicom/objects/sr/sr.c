@@ -21,8 +21,9 @@ invalid_measurement(const struct sr_measurement *measurement)
         return "a measurement without concept or unit";
     if (measurement->modifier_count > SR_MAX_MODIFIERS || measurement->parameter_count > SR_MAX_PARAMETERS)
         return "a measurement with too many settings";
-    if (sr_has_words(measurement) && !dataset_code_is_complete(&measurement->words.concept))
-        return "a textual setting without a concept";
+    for (size_t i = 0; i < measurement->words_count; i++)
+        if (!dataset_code_is_complete(&measurement->words[i].concept))
+            return "a textual setting without a concept";
     for (size_t i = 0; i < measurement->modifier_count; i++) {
         if (!dataset_code_is_complete(&measurement->modifiers[i][0]) ||
             !dataset_code_is_complete(&measurement->modifiers[i][1]))
@@ -91,9 +92,10 @@ static bool
 measurement_is_ascii(const struct sr_measurement *measurement)
 {
     bool ascii = dataset_code_is_ascii(&measurement->concept) && dataset_code_is_ascii(&measurement->unit) &&
-                 (!measurement->absence || value_text_is_ascii(measurement->absence)) &&
-                 (!sr_has_words(measurement) ||
-                  (value_text_is_ascii(measurement->words.text) && dataset_code_is_ascii(&measurement->words.concept)));
+                 (!measurement->absence || value_text_is_ascii(measurement->absence));
+    for (size_t i = 0; i < measurement->words_count; i++)
+        ascii = ascii && value_text_is_ascii(measurement->words[i].text) &&
+                dataset_code_is_ascii(&measurement->words[i].concept);
     for (size_t i = 0; i < measurement->modifier_count; i++)
         ascii = ascii && dataset_code_is_ascii(&measurement->modifiers[i][0]) &&
                 dataset_code_is_ascii(&measurement->modifiers[i][1]);

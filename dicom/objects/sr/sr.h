@@ -24,6 +24,7 @@ extern "C" {
 /* Each setting is at most one modifier and one parameter. The method of an SUV is one modifier more. */
 #define SR_MAX_MODIFIERS  (FEATURE_SETTING_COUNT + 1)
 #define SR_MAX_PARAMETERS FEATURE_SETTING_COUNT
+#define SR_MAX_WORDS      2
 
 /*
  * Reasons for a missing number (PS3.16 CID 42). PS3.3 C.18.1 uses a NUM without value. highdicom (0.28.2) cannot open
@@ -45,7 +46,7 @@ struct sr_parameter {
 /* A textual setting. */
 struct sr_words {
     struct coded_concept concept;
-    const char *text; /* "" or NULL if absent */
+    const char *text;
 };
 
 /* One number, or the reason why it is missing. Strings are borrowed, UTF-8. */
@@ -61,7 +62,8 @@ struct sr_measurement {
     size_t modifier_count;
     struct sr_parameter parameters[SR_MAX_PARAMETERS];
     size_t parameter_count;
-    struct sr_words words;
+    struct sr_words words[SR_MAX_WORDS];
+    size_t words_count;
 };
 
 #define SR_WHOLE_VOLUME (-1)

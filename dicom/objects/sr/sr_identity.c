@@ -71,12 +71,6 @@ sr_absence(const struct sr_measurement *measurement)
 }
 
 bool
-sr_has_words(const struct sr_measurement *measurement)
-{
-    return measurement->words.text && measurement->words.text[0] != '\0';
-}
-
-bool
 sr_has_parameters(const struct sr_request *request)
 {
     return request->algorithm_parameters && request->algorithm_parameters[0] != '\0';
@@ -125,9 +119,9 @@ name_measurement(struct uid_name *name, const struct sr_measurement *measurement
         name_code(name, &measurement->parameters[i].unit);
         name_value(name, measurement->parameters[i].value);
     }
-    if (sr_has_words(measurement)) {
-        name_code(name, &measurement->words.concept);
-        uid_name_text(name, measurement->words.text);
+    for (size_t i = 0; i < measurement->words_count; i++) {
+        name_code(name, &measurement->words[i].concept);
+        uid_name_text(name, measurement->words[i].text);
     }
 }
 

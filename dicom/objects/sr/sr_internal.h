@@ -29,11 +29,9 @@ bool sr_refers_to_segments(const struct sr_request *request);
 int sr_track(const struct sr_request *request, const struct sr_group *group, char id[SEG_TRACKING_ID_SIZE],
              char uid[DICOM_UID_SIZE]);
 
-/* Returns the reason for a missing number as text, or NULL. The others return whether there is a
- * textual setting, or any parameter. */
+/* Returns the reason for a missing number as text, or NULL. The other returns whether there is any
+ * parameter. */
 const char *sr_absence(const struct sr_measurement *measurement);
-bool sr_has_words(const struct sr_measurement *measurement);
-
 bool sr_has_parameters(const struct sr_request *request);
 /* Returns the comment on the report as a whole (from the SEG request's source), or NULL. */
 const char *sr_remark(const struct sr_request *request);

@@ -18,8 +18,8 @@ measurement_uses(const struct sr_measurement *measurement, const char *scheme)
                 strcmp(measurement->modifiers[i][1].scheme, scheme) == 0;
     for (size_t i = 0; i < measurement->parameter_count; i++)
         used |= strcmp(measurement->parameters[i].concept.scheme, scheme) == 0;
-    if (sr_has_words(measurement))
-        used |= strcmp(measurement->words.concept.scheme, scheme) == 0;
+    for (size_t i = 0; i < measurement->words_count; i++)
+        used |= strcmp(measurement->words[i].concept.scheme, scheme) == 0;
     return used;
 }
 

@@ -46,6 +46,8 @@ static const struct term {
     {FEATURE_aggregation, name, {value, scheme, meaning}, FEATURE_SETTING_COUNT, {0}},
 #define INTERPOLATION(id, name, scheme, value, meaning, order)                                                         \
     {FEATURE_interpolation, name, {value, scheme, meaning}, FEATURE_SETTING_COUNT, {0}},
+#define FILTER(id, name, scheme, value, meaning)                                                                       \
+    {FEATURE_filter, name, {value, scheme, meaning}, FEATURE_SETTING_COUNT, {0}},
 #define DISCRETISATION(id, name, scheme, value, meaning, with, with_scheme, with_value, with_meaning)                  \
     {FEATURE_discretisation, name, {value, scheme, meaning}, FEATURE_##with, {with_value, with_scheme, with_meaning}},
 #include "base/terms.def"
@@ -63,7 +65,7 @@ add_modifier(struct sr_measurement *measurement, const struct coded_concept *nam
 struct sr_description {
     struct sr_measurement *measurement;
     const char *settings, *value_unit;
-    char *words; /* [FEATURE_SETTING] */
+    char (*words)[FEATURE_SETTING]; /* [SR_MAX_WORDS] */
 };
 
 /* Adds a number. A value that is not finite is the open end of a range and is skipped. */
@@ -99,8 +101,9 @@ describe_setting(const struct sr_description *to, enum feature_setting setting)
     if (row->number.value)
         describe_number(to, setting, &row->number);
     if (row->words.value) {
-        memcpy(to->words, value, strlen(value) + 1);
-        to->measurement->words = (struct sr_words){.concept = row->words, .text = to->words};
+        char *text = to->words[to->measurement->words_count];
+        memcpy(text, value, strlen(value) + 1);
+        to->measurement->words[to->measurement->words_count++] = (struct sr_words){.concept = row->words, .text = text};
     }
 }
 
@@ -149,7 +152,7 @@ describe_method(const struct sr_description *to)
 
 void
 sr_describe(struct sr_measurement *measurement, const char *settings, const char *value_unit,
-            char words[FEATURE_SETTING])
+            char words[SR_MAX_WORDS][FEATURE_SETTING])
 {
     const struct sr_description to = {measurement, settings, value_unit, words};
     describe_method(&to);

@@ -14,9 +14,9 @@
 
 /* Adds settings (base/feature.h) to a measurement without settings, as feature_settings.def
  * defines. `value_unit` is the UCUM unit of the image's values. `words` holds the textual
- * setting; the measurement borrows it. */
+ * settings; the measurement borrows them. */
 void sr_describe(struct sr_measurement *measurement, const char *settings, const char *value_unit,
-                 char words[FEATURE_SETTING]);
+                 char words[SR_MAX_WORDS][FEATURE_SETTING]);
 
 /* Returns the concept of a feature. `ibsi` is "" if IBSI has no code. `name` is the feature's name ("voxel_count"). */
 struct coded_concept sr_feature_concept(const char *ibsi, const char *name, const char *meaning);

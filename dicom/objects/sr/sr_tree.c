@@ -147,13 +147,14 @@ put_measurement(struct sr_writer *w, const struct sr_measurement *measurement)
                                                                         : DCM("114000", "Not a number"));
     else
         sr_put_number(w, measurement->value, &measurement->unit);
-    if (absence || measurement->modifier_count > 0 || measurement->parameter_count > 0 || sr_has_words(measurement)) {
+    if (absence || measurement->modifier_count > 0 || measurement->parameter_count > 0 ||
+        measurement->words_count > 0) {
         sr_begin_children(w, &item);
         /* The settings of a number, and the reason if it is missing. */
         for (size_t i = 0; i < measurement->modifier_count; i++)
             sr_add_code(w, SR_HAS_CONCEPT_MOD, &measurement->modifiers[i][0], &measurement->modifiers[i][1]);
-        if (sr_has_words(measurement))
-            sr_add_text(w, SR_HAS_CONCEPT_MOD, &measurement->words.concept, measurement->words.text);
+        for (size_t i = 0; i < measurement->words_count; i++)
+            sr_add_text(w, SR_HAS_CONCEPT_MOD, &measurement->words[i].concept, measurement->words[i].text);
         for (size_t i = 0; i < measurement->parameter_count; i++)
             sr_add_number(w, SR_INFERRED_FROM, &measurement->parameters[i].concept, measurement->parameters[i].value,
                           &measurement->parameters[i].unit);

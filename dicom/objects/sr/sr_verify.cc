@@ -363,8 +363,8 @@ class SrVerifier
             walk.down();
             for (size_t i = 0; i < value->modifier_count; i++)
                 walk.code(DSRTypes::RT_hasConceptMod, code(value->modifiers[i][0]), code(value->modifiers[i][1]));
-            if (sr_has_words(value))
-                walk.text(DSRTypes::RT_hasConceptMod, code(value->words.concept), lines(value->words.text));
+            for (size_t i = 0; i < value->words_count; i++)
+                walk.text(DSRTypes::RT_hasConceptMod, code(value->words[i].concept), lines(value->words[i].text));
             for (size_t i = 0; i < value->parameter_count; i++)
                 walk.number(DSRTypes::RT_inferredFrom, code(value->parameters[i].concept), value->parameters[i].value,
                             code(value->parameters[i].unit));

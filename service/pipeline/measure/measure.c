@@ -292,16 +292,23 @@ describe_feature(const struct step *step, const struct measured *measured, const
     *told = (struct told){true, levels, values, shifts, ""};
     if (levels)
         describe_levels(measured->region, told->settings);
-    if (values && step->request->reals)
+    if (values && step->request->reals && !step->request->rounded)
         feature_put_text(told->settings, FEATURE_rounding, "none");
     if (resample) {
         const bool isotropic = resample->spacing == TEXTURE_ISOTROPIC;
         feature_put_text(told->settings, FEATURE_interpolation, interpolation_names[resample->interpolation]);
         feature_put_number(told->settings, isotropic ? FEATURE_isotropic_mm : FEATURE_in_plane_mm, resample->mm);
     }
-    if (values && options->levels.has_range) {
-        feature_put_number(told->settings, FEATURE_range_low, options->levels.range[0]);
-        feature_put_number(told->settings, FEATURE_range_high, options->levels.range[1]);
+    const double *range = options->levels.has_range ? options->levels.range : step->request->filtered;
+    if (values && range) {
+        feature_put_number(told->settings, FEATURE_range_low, range[0]);
+        feature_put_number(told->settings, FEATURE_range_high, range[1]);
+    }
+    if (values && options->filter) {
+        char text[FILTER_TEXT];
+        filter_describe(options->filter, text);
+        feature_put_text(told->settings, FEATURE_filter, filter_kind_names[options->filter->kind]);
+        feature_put_text(told->settings, FEATURE_filter_settings, text);
     }
     if (values && options->sigma > 0)
         feature_put_number(told->settings, FEATURE_sigma, options->sigma);

@@ -45,6 +45,8 @@ struct texture_request {
     const double *reals;
     int (*begin)(const void *context, void **voxels, struct error *error);
     const void *begin_context;
+    bool rounded;            /* the values before a filter are rounded to stored values */
+    const double *filtered;  /* the range of values before a filter; NULL: no filter, or no range */
     struct valuing *valuing; /* reserved for this call */
     /* the voxel of the stack's grid at which the volume begins */
     int64_t first[3];

@@ -1,6 +1,7 @@
 /* measure_demand.c - see measure_demand.h. */
 #include "service/pipeline/measure/measure_demand.h"
 
+#include "service/pipeline/measure/measure_filter.h"
 #include "service/pipeline/measure/measure_keep.h"
 #include "service/pipeline/measure/measure_values.h"
 #include "service/pipeline/volume.h"
@@ -60,7 +61,7 @@ texture_demand(const struct texture_options *options, bool maps, struct kernels_
 /* Returns the maximum number of levels of the stack's values, with a margin on either side as a part of their range. */
 static int
 most_levels(const struct texture_options *options, struct dicom_instance *const *instances,
-            const struct geometry_stack *stack, double margin)
+            const struct geometry_stack *stack, double margin, const double spacing[3])
 {
     const struct image_range stored = image_pixel_range(stack->pixel);
     double lo = INFINITY, hi = -INFINITY;
@@ -71,7 +72,13 @@ most_levels(const struct texture_options *options, struct dicom_instance *const 
         lo = fmin(lo, fmin(ends[0], ends[1]));
         hi = fmax(hi, fmax(ends[0], ends[1]));
     }
-    return discretise_most_levels(&options->levels, lo - margin * (hi - lo), hi + margin * (hi - lo));
+    const double below = lo - margin * (hi - lo), above = hi + margin * (hi - lo);
+    if (!options->filter)
+        return discretise_most_levels(&options->levels, below, above);
+    const double most = texture_filter_gain(options, spacing) * fmax(fabs(below), fabs(above));
+    struct discretisation_options levels = options->levels;
+    levels.has_range = false; /* of the values before the filter */
+    return discretise_most_levels(&levels, -most, most);
 }
 
 /*
@@ -157,7 +164,8 @@ struct texture_bytes
 texture_bytes(const struct texture_options *options, struct dicom_instance *const *instances,
               const struct geometry_stack *stack, size_t regions)
 {
-    return texture_bytes_with(options, instances, stack, regions, NULL, most_levels(options, instances, stack, 0));
+    return texture_bytes_with(options, instances, stack, regions, NULL,
+                              most_levels(options, instances, stack, 0, stack->spacing));
 }
 
 /* A spline exceeds the range of its samples by less than its size. */
@@ -171,5 +179,5 @@ texture_bytes_of_reals(const struct texture_options *options, struct dicom_insta
                                                 options->resample->interpolation == INTERPOLATION_PYRADIOMICS_CUBIC);
     const double margin = is_cubic ? 1 : 0;
     return texture_bytes_with(options, instances, stack, regions, &some,
-                              most_levels(options, source_instances, source, margin));
+                              most_levels(options, source_instances, source, margin, stack->spacing));
 }

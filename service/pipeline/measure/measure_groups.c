@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "service/pipeline/measure/measure_demand.h"
+#include "service/pipeline/measure/measure_filter.h"
 #include "service/pipeline/measure/measure_shared.h"
 
 #include "kernels/texture/texture.h"
@@ -79,6 +80,18 @@ begin_spaced(const struct texture_groups *groups, size_t group, int64_t most_byt
     return kernels_volume_begin(groups->lane, grid->to.extent, grid->stack->pixel, &demand, voxels, error);
 }
 
+/* Begins a volume of the grid, for the filter. */
+static int
+begin_filtered(const struct texture_groups *groups, size_t group, int64_t most_bytes, struct error *error)
+{
+    const struct grid *grid = &groups->grids[group];
+    struct kernels_demand demand = {.most_bytes = most_beside(grid, groups->pipeline, most_bytes)};
+    const struct filter_demand filter = texture_filter_demand(&groups->pipeline->texture[group], grid->to.spacing);
+    void *voxels;
+    filter_demand_set(&demand, &filter);
+    return kernels_volume_begin(groups->lane, grid->to.extent, IMAGE_UINT8, &demand, &voxels, error);
+}
+
 static int
 tell_why_more(const struct grid *grid, int rc, struct error *error)
 {
@@ -105,6 +118,8 @@ prepare_group(struct texture_groups *groups, size_t group, struct kernels_device
     rc = begin_source(groups, grid, most_bytes, &voxels, error);
     if (rc == 0)
         rc = begin_spaced(groups, group, most_bytes, &voxels, error);
+    if (rc == 0 && options->filter)
+        rc = begin_filtered(groups, group, most_bytes, error);
     rc = tell_why_more(grid, rc, error);
     return rc == -E2BIG && !(options->regions & CONF_VOLUME) ? 0 : rc;
 }
@@ -228,24 +243,40 @@ begin_levels(const void *context, void **voxels, struct error *error)
                          begin_spaced(real->groups, real->group, real->most_bytes, voxels, error), error);
 }
 
-/* Makes the group's grid around its regions, and resamples regions and values to it. */
+/* Makes the group's grid around its regions, resamples regions and values to it, and filters the values. `lane` has the
+ * job's volume. */
 static int
-take_grid(const struct texture_groups *groups, size_t group, struct regions *regions, const void *voxels,
-          int64_t most_bytes, struct error *error)
+take_grid(const struct texture_groups *groups, size_t group, struct regions *regions, struct kernels_lane *lane,
+          const void *voxels, int64_t most_bytes, struct error *error)
 {
+    const struct texture_options *options = &groups->pipeline->texture[group];
     struct grid *grid = &groups->grids[group];
+    const double filter = options->filter ? texture_filter_margin(options, grid->to.spacing) : 0;
     struct image_mask mask;
     int64_t first[3], size[3];
     int rc = 0;
-    if (box_regions(grid, regions, first, size))
-        grid_narrow(grid, first, size, texture_margin(&groups->pipeline->texture[group]));
+    if (filter >= 0 && box_regions(grid, regions, first, size))
+        grid_narrow(grid, first, size, filter + texture_margin(options));
     for (size_t r = 0; r < regions->count && rc == 0; r++) {
         if (!regions->at[r].bits)
             continue;
         rc = grid_mask_by_half(grid, regions->at[r].bits, &regions->bits[r], &mask, error);
         regions->at[r].bits = regions->bits[r];
     }
-    return rc ? rc : interpolate(groups, group, voxels, most_bytes, error);
+    if (rc == 0)
+        rc = interpolate(groups, group, voxels, most_bytes, error);
+    if (rc || !options->filter)
+        return rc;
+    const struct texture_filtering filtering = {
+        .options = options,
+        .grid = grid,
+        .lane = groups->lane,
+        .most_bytes = most_beside(grid, groups->pipeline, most_bytes),
+        .whole = lane,
+        .regions = regions->at,
+        .region_count = regions->count,
+    };
+    return tell_why_more(grid, texture_filter(&filtering, error), error);
 }
 
 static int
@@ -256,16 +287,20 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
     const struct texture_options *options = &groups->pipeline->texture[group];
     const bool is_other = grid_is_other(options, groups->grid);
     const struct grid *grid = is_other ? &groups->grids[group] : groups->grid;
+    struct texture_options of_responses = *options;
     struct regions regions;
     int rc = list_regions(groups->pipeline, options, masks, &regions, error);
     if (rc == 0 && is_other)
-        rc = take_grid(groups, group, &regions, voxels, most_bytes, error);
+        rc = take_grid(groups, group, &regions, lane, voxels, most_bytes, error);
+    of_responses.levels.has_range = false; /* of the values, and already applied to the responses */
     const struct real_group real = {groups, group, most_bytes};
     const struct texture_request request = {
         .reals = grid->real ? grid->voxels : NULL,
         .begin = begin_levels,
         .begin_context = &real,
-        .options = options,
+        .rounded = grid->rounded,
+        .filtered = options->filter && options->levels.has_range ? options->levels.range : NULL,
+        .options = options->filter ? &of_responses : options,
         .instances = grid->instances,
         .stack = grid->stack,
         .regions = regions.at,

@@ -38,6 +38,8 @@ shared_value_is(const struct shared_value *item, const struct measured *measured
 bool
 shared_values_take(const struct shared_values *shared, const struct measured *measured, struct feature_value *values)
 {
+    if (measured->region->volume->options->filter)
+        return false;
     for (size_t i = 0; i < shared->count; i++)
         if (shared_value_is(&shared->items[i], measured)) {
             memcpy(values, shared->items[i].values, measured->family->definition_count * sizeof *values);
@@ -49,7 +51,7 @@ shared_values_take(const struct shared_values *shared, const struct measured *me
 int
 shared_values_add(struct shared_values *shared, const struct measured *measured, const struct feature_value *values)
 {
-    if (!measured->family->of_intensities)
+    if (!measured->family->of_intensities || measured->region->volume->options->filter)
         return 0;
     struct shared_value *grown = realloc(shared->items, (shared->count + 1) * sizeof *shared->items);
     if (!grown)

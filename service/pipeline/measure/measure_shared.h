@@ -1,7 +1,7 @@
 /*
  * measure_shared.h - features that later groups of texture options can reuse: those of families
  * that depend only on a region's voxels and intensities (family.h), not on levels or matrices.
- * Groups have the same voxels and intensities if they have the same grid and re-segmentation.
+ * Groups have the same voxels and intensities if they have the same grid and re-segmentation, and no filter.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_SHARED_H
 #define NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_SHARED_H

@@ -13,7 +13,7 @@ struct measurements {
     struct sr_group *groups; /* one per region, in the set's order */
     size_t group_count;
     struct sr_measurement *items;   /* storage of the items of all groups */
-    char (*words)[FEATURE_SETTING]; /* storage of their texts */
+    char (*words)[SR_MAX_WORDS][FEATURE_SETTING]; /* storage of their texts */
 };
 
 /*

@@ -190,14 +190,15 @@ END_TEST
 START_TEST(settings_as_text)
 {
     static const char text[] = "(1,0,0)(2,1,0)";
-    sample.measurements[4].words = (struct sr_words){{"DIRECTIONS", CONCEPT_OWN_SCHEME, "Directions"}, text};
+    sample.measurements[4].words[0] = (struct sr_words){{"DIRECTIONS", CONCEPT_OWN_SCHEME, "Directions"}, text};
+    sample.measurements[4].words_count = 1;
     written_take(&object);
     const struct derived_identity first = object.summary.identity;
     ck_assert_int_eq(written_count_text(&object, text), 1);
-    sample.measurements[4].words.text = "(1,0,0)(2,1,1)";
+    sample.measurements[4].words[0].text = "(1,0,0)(2,1,1)";
     written_take(&object);
     ck_assert_str_ne(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
-    sample.measurements[4].words.text = "";
+    sample.measurements[4].words_count = 0;
     written_take(&object);
     ck_assert_int_eq(written_count_text(&object, "DIRECTIONS"), 0);
 }
@@ -442,9 +443,10 @@ START_TEST(invalid_requests_are_refused)
     sample.measurements[3].modifier_count = SR_MAX_MODIFIERS + 1;
     expect_invalid("too many settings");
     sample.measurements[3].modifier_count = 2;
-    sample.measurements[3].words.text = "of no concept";
+    sample.measurements[3].words[0].text = "of no concept";
+    sample.measurements[3].words_count = 1;
     expect_invalid("a textual setting");
-    sample.measurements[3].words.text = NULL;
+    sample.measurements[3].words_count = 0;
     /* The root of results is a Comprehensive 3D SR, and lists the segmentation that it refers to. */
     const struct sr_result other = {"1.2.840.10008.5.1.4.1.1.30", "2.25.31", "2.25.30"};
     sample.request.results = &other;

@@ -12,7 +12,7 @@ static struct sr_measurement measurement;
 static void
 describe(const char *settings, const char *value_unit)
 {
-    static char words[FEATURE_SETTING];
+    static char words[SR_MAX_WORDS][FEATURE_SETTING];
     measurement = (struct sr_measurement){0};
     sr_describe(&measurement, settings, value_unit, words);
 }
@@ -65,7 +65,7 @@ START_TEST(settings_of_ibsi)
     ck_assert_uint_eq(measurement.parameter_count, 2);
     expect_parameter("IBSI", "K15C", 32, "1");
     expect_parameter("IBSI", "PVMT", 2, "{voxels}");
-    ck_assert_ptr_null(measurement.words.text);
+    ck_assert_uint_eq(measurement.words_count, 0);
 }
 
 END_TEST
@@ -84,8 +84,8 @@ START_TEST(settings_of_the_private_scheme)
     expect_parameter(CONCEPT_OWN_SCHEME, "RANGE_LOW", -3, "[hnsf'U]");
     expect_parameter(CONCEPT_OWN_SCHEME, "RANGE_HIGH", 90, "[hnsf'U]");
     ck_assert_ptr_null(parameter("LEVELS"));
-    expect_code(&measurement.words.concept, CONCEPT_OWN_SCHEME, "DIRECTIONS");
-    ck_assert_str_eq(measurement.words.text, "0,90");
+    expect_code(&measurement.words[0].concept, CONCEPT_OWN_SCHEME, "DIRECTIONS");
+    ck_assert_str_eq(measurement.words[0].text, "0,90");
     /* The order also determines the UIDs of reports, so it must not change. */
     static const char *const modifiers[] = {"5QB6", "MATRIX", "4R0B", "IF9H"};
     static const char *const parameters[] = {"BIN_WIDTH", "RANGE_LOW", "RANGE_HIGH", "PVMT"};
@@ -129,7 +129,7 @@ START_TEST(no_settings)
 {
     describe("", "1");
     ck_assert_uint_eq(measurement.modifier_count + measurement.parameter_count, 0);
-    ck_assert_ptr_null(measurement.words.text);
+    ck_assert_uint_eq(measurement.words_count, 0);
 }
 
 END_TEST
@@ -166,7 +166,7 @@ START_TEST(concepts_of_quantities)
         ck_assert_uint_le(strlen(code.value), 16);
         ck_assert_uint_le(strlen(code.meaning), 64);
         measurement = (struct sr_measurement){.concept = code, .unit = sr_unit("1")};
-        sr_describe(&measurement, "", "[hnsf'U]", (char[FEATURE_SETTING]){0});
+        sr_describe(&measurement, "", "[hnsf'U]", (char[SR_MAX_WORDS][FEATURE_SETTING]){{0}});
         ck_assert_uint_eq(measurement.modifier_count, strcmp(rows[i].name, "agatston") == 0);
         if (measurement.modifier_count > 0)
             expect_code(modifier("370129005"), "DCM", "112055");
@@ -217,7 +217,7 @@ START_TEST(units_of_suv)
                  {"cm2/ml{SUVbsa}", "126412"},
                  {"g/ml{SUVibw}", "126413"}};
 
-    char words[FEATURE_SETTING], square[64];
+    char words[SR_MAX_WORDS][FEATURE_SETTING], square[64];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(square, sizeof square, "(%s)2", cases[i].unit);
         for (int power = 0; power <= 2; power++) {

@@ -86,7 +86,8 @@ END_TEST
 
 START_TEST(settings_as_text)
 {
-    sample.measurements[0].words = (struct sr_words){{"IN_WORDS", "99NOCTULE", "Words"}, "0,90"};
+    sample.measurements[0].words[0] = (struct sr_words){{"IN_WORDS", "99NOCTULE", "Words"}, "0,90"};
+    sample.measurements[0].words_count = 1;
     written_take(&object);
     written_expect_damage(&object, written_find_text(&object, "0,90", 1), 1, "Words is");
     written_expect_damage(&object, written_find_text(&object, "IN_WORDS", 1), 1, "a concept name");

@@ -1,0 +1,40 @@
+/*
+ * measure_filter.h - the image filter of a texture group: replaces the values of the group's grid by responses
+ * (kernels/filter/filter.h).
+ *
+ * Values are integers for the filter: stored values plus a whole intercept if they are rounded and share a rescale, else
+ * real-world values in steps of 2^-30 of a power of two. Padding counts as the lowest value of the job's volume. The
+ * response of padding is no value, and neither is that of a voxel of a region whose own value is beyond the range of the
+ * group. A grid narrowed to its regions gives the responses of the whole grid there.
+ */
+#ifndef NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_FILTER_H
+#define NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_FILTER_H
+
+#include "service/pipeline/grid.h"
+#include "service/pipeline/measure/measure.h"
+
+#include "kernels/filter/filter.h"
+
+/* Makes the demand of a filter for voxels of this size. */
+struct filter_demand texture_filter_demand(const struct texture_options *options, const double spacing[3]);
+
+/* Returns the margin around regions in mm that the filter reads; a negative number: the whole volume. */
+double texture_filter_margin(const struct texture_options *options, const double spacing[3]);
+
+/* Returns an upper limit of the responses to values up to 1. */
+double texture_filter_gain(const struct texture_options *options, const double spacing[3]);
+
+struct texture_filtering {
+    const struct texture_options *options;
+    struct grid *grid;         /* with values that are not rounded */
+    struct kernels_lane *lane; /* begins a volume of the grid's extent, at most most_bytes */
+    int64_t most_bytes;
+    struct kernels_lane *whole; /* has the job's volume */
+    const struct texture_region *regions;
+    size_t region_count;
+};
+
+/* Replaces the values of the grid. Returns OUT_OF_MEMORY, and errors of filter_run() and kernels_volume_begin(). */
+int texture_filter(const struct texture_filtering *filtering, struct error *error);
+
+#endif
