@@ -305,10 +305,10 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
     rc = grid_fill_stack(grid, error);
     if (rc == 0)
         snprintf(grid->text, sizeof grid->text,
-                 "texture of %d x %d x %d voxels of %.6g x %.6g x %.6g mm (%s interpolation%s)", own->columns,
+                 "texture of %d x %d x %d voxels of %.6g x %.6g x %.6g mm (%s interpolation%s%s)", own->columns,
                  own->rows, own->plane_count, own->spacing[0], own->spacing[1], own->spacing[2],
-                 interpolation_names[wanted->interpolation],
-                 grid->real && !grid->rounded ? ", values not rounded" : "");
+                 interpolation_names[wanted->interpolation], grid->real && !grid->rounded ? ", values not rounded" : "",
+                 grid->filtered ? ", filtered" : "");
     return rc;
 }
 

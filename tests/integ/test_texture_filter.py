@@ -1,0 +1,108 @@
+"""Texture of filtered volumes: statistics of responses equal to SciPy, on processors and emulated GPUs, and around regions as in the whole volume."""
+
+import json
+import math
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import BIN, EMULATED, needs_emulator
+from scipy import ndimage
+from test_texture_grid import SPACING, blobs, shifted
+from texture_runs import features, pipeline, segment, series
+
+FILTERS = {
+    "mean": 'kind = "mean"; size = 5;',
+    "log": 'kind = "log"; sigma_mm = 1.2; boundary = "zero";',
+    "laws": 'kind = "laws"; kernels = "L5E5S5"; pooling = "max"; energy = 7; boundary = "nearest";',
+    "wavelet": 'kind = "wavelet"; wavelet = "coif1"; kernels = "LHL"; level = 2; pooling = "mean";',
+    "periodic": 'kind = "wavelet"; wavelet = "db3"; kernels = "HL"; in_slice = true; boundary = "periodic";',
+}
+RANGE = ('{ label = "Part"; method = "range"; range = [ -100.0, 200.0 ]; '
+         'type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; }')
+
+
+@pytest.fixture
+def measure(tmp_path):
+    """Runs noctule run with texture groups. Returns the features."""
+    config = tmp_path / "noctule.conf"
+
+    def call(source, groups, segments, programs=BIN):
+        text = pipeline("@", segments, ("seg", "sr")).replace("{ @ }", f"( {', '.join('{ ' + g + ' }' for g in groups)} )")
+        config.write_text(f'root = "{tmp_path / "root"}";' + text)
+        subprocess.run([programs / "noctule", "--config", config, "run", "--pipeline", "texture", "--output", tmp_path / "out",
+                        source], check=True, timeout=300)
+        found = features(tmp_path / "out")
+        shutil.rmtree(tmp_path / "out")
+        return found
+
+    return call
+
+
+def convolved(values, kernels, mode):
+    for axis, kernel in zip((2, 1, 0), kernels):
+        values = ndimage.convolve1d(values, kernel, axis, mode=mode)
+    return values
+
+
+def responses(values):
+    """The responses of the first two filters and of the last, by SciPy."""
+    mean = convolved(values, [np.full(5, 0.2)] * 3, "reflect")
+    log = np.zeros(values.shape)
+    for second in range(3):
+        kernels = []
+        for axis, mm in enumerate(SPACING):
+            s = 1.2 / mm
+            t = np.arange(-int(4 * s + 0.5), int(4 * s + 0.5) + 1)
+            kernel = np.exp(-t * t / (2 * s * s)) / (np.sqrt(2 * np.pi) * s)
+            kernels.append(kernel * (t * t / s ** 4 - 1 / s ** 2) * (SPACING[0] / mm) ** 2 if axis == second else kernel)
+        log += convolved(values, kernels, "constant")
+    low = np.array([0.035226291882100656, -0.08544127388224149, -0.13501102001039084, 0.4598775021193313, 0.8068915093133388,
+                    0.3326705529509569])
+    return {"mean": mean, "log": log, "periodic": convolved(values, [low[::-1] * [-1, 1, -1, 1, -1, 1], low], "wrap")}
+
+
+@pytest.mark.parametrize("rescale", ["common", "each"])
+def test_statistics_of_responses(measure, tmp_path, rescale):
+    """Of whole numbers, and of real numbers of slices with a rescale each; the range is of the values themselves."""
+    slopes = np.linspace(0.5, 2.5, 9) if rescale == "each" else 1
+    source = series(tmp_path / "in", shifted(), SPACING, slopes=slopes, intercepts=-24)
+    values = shifted() * np.reshape(slopes, (-1, 1, 1)) - 24.0
+    kept = (values >= -90) & (values <= 200)
+    expected = responses(values)
+    found = measure(source, [f'filter = {{ {FILTERS[name]} }}; range = [ -90.0, 400.0 ];' for name in expected], [RANGE])
+    for name, response in expected.items():
+        kind = "wavelet" if name == "periodic" else name
+        told = {f["name"]: f["value"] for f in found if f["filter"] == kind}
+        of_region = response[kept]
+        for feature, value in (("minimum", of_region.min()), ("maximum", of_region.max()), ("mean", of_region.mean()),
+                               ("variance", of_region.var()), ("median", np.median(of_region))):
+            assert math.isclose(told[feature], value, rel_tol=1e-7, abs_tol=1e-5), (name, feature)
+    assert {f["value"] for f in found if f["name"] == "voxel_count"} == {((values >= -100) & (values <= 200)).sum()}
+    assert all(f["range"] == [-90, 400] for f in found if f["family"] == "first-order")
+
+
+def parts(folder):
+    centres = {"A": (20, 20, 5), "B": (48, 47, 10)}
+    return (series(folder, blobs((16, 60, 70), *centres.values()), SPACING),
+            [segment(-300, 600, voxel, 2, label) for label, voxel in centres.items()])
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("resample", ["", 'resample = { isotropic_mm = 1.1; interpolation = "cubic"; };'])
+def test_parts_are_filtered_like_the_whole(measure, tmp_path, name, resample):
+    source, segments = parts(tmp_path / "in")
+    group = f'{resample} filter = {{ {FILTERS[name]} }}; families = [ "all" ]; levels = 8; glcm = {{ matrices = "counts"; }};'
+    told = [[f for f in measure(source, [regions + group], segments) if f["segment_number"]]
+            for regions in ('regions = [ "segments" ];', 'regions = [ "segments", "volume" ];')]
+    assert len(told[0]) > 300 and told[0] == told[1]
+    assert {f["filter"] for f in told[0] if f["family"] == "glcm"} == {"wavelet" if name == "periodic" else name}
+
+
+@needs_emulator
+def test_gpus_give_the_same_responses(measure, tmp_path):
+    source, segments = parts(tmp_path / "in")
+    groups = [f'filter = {{ {settings} }}; families = [ "first-order", "glcm" ]; levels = 8;' for settings in FILTERS.values()]
+    told = [json.dumps(measure(source, groups, segments, programs)) for programs in (BIN, EMULATED)]
+    assert told[0] == told[1]
