@@ -28,11 +28,12 @@ def measure(tmp_path):
     """Runs noctule run with texture groups. Returns the features."""
     config = tmp_path / "noctule.conf"
 
-    def call(source, groups, segments, programs=BIN):
+    def call(source, groups, segments, programs=BIN, backend="cpu"):
         text = pipeline("@", segments, ("seg", "sr")).replace("{ @ }", f"( {', '.join('{ ' + g + ' }' for g in groups)} )")
-        config.write_text(f'root = "{tmp_path / "root"}";' + text)
+        config.write_text(f'root = "{tmp_path / "root"}"; compute = {{ backend = "{backend}"; }};' + text)
         subprocess.run([programs / "noctule", "--config", config, "run", "--pipeline", "texture", "--output", tmp_path / "out",
                         source], check=True, timeout=300)
+        assert json.loads((tmp_path / "out" / "job.json").read_text())["backend"] == backend
         found = features(tmp_path / "out")
         shutil.rmtree(tmp_path / "out")
         return found
@@ -104,5 +105,5 @@ def test_parts_are_filtered_like_the_whole(measure, tmp_path, name, resample):
 def test_gpus_give_the_same_responses(measure, tmp_path):
     source, segments = parts(tmp_path / "in")
     groups = [f'filter = {{ {settings} }}; families = [ "first-order", "glcm" ]; levels = 8;' for settings in FILTERS.values()]
-    told = [json.dumps(measure(source, groups, segments, programs)) for programs in (BIN, EMULATED)]
+    told = [json.dumps(measure(source, groups, segments, *programs)) for programs in ((BIN, "cpu"), (EMULATED, "cuda"))]
     assert told[0] == told[1]
