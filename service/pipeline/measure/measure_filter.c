@@ -50,7 +50,7 @@ struct texture_scale {
 
 /* Finds the smallest and the largest real-world value of the job's volume, or values beyond them. */
 static int
-find_values(const struct texture_filtering *filtering, double ends[2], struct error *error)
+filtering_values(const struct texture_filtering *filtering, double ends[2], struct error *error)
 {
     const struct grid *from = filtering->grid->from;
     const struct image_range padding = volume_padding(from->instances[from->stack->planes[0].instance]);
@@ -70,13 +70,13 @@ find_values(const struct texture_filtering *filtering, double ends[2], struct er
 }
 
 static int
-find_scale(const struct texture_filtering *filtering, struct texture_scale *scale, struct error *error)
+filtering_scale(const struct texture_filtering *filtering, struct texture_scale *scale, struct error *error)
 {
     const struct grid *grid = filtering->grid;
     const struct image_rescale rescale = volume_rescale(grid->from->instances, &grid->from->stack->planes[0]);
     double ends[2];
     int exponent;
-    const int rc = find_values(filtering, ends, error);
+    const int rc = filtering_values(filtering, ends, error);
     /* A spline exceeds the range of its samples by less than its size. Rounding moves values by less than 1. */
     const double swing = grid->demand.order == RESAMPLE_CUBIC ? ends[1] - ends[0] : 0;
     const double most = fmax(fabs(ends[0] - swing), fabs(ends[1] + swing)) + fabs(rescale.slope);
@@ -141,7 +141,7 @@ texture_filter(const struct texture_filtering *filtering, struct error *error)
     const int32_t *codes = NULL;
     struct texture_scale scale = {.unit = 1};
     double step = 1;
-    int rc = responses && values ? find_scale(filtering, &scale, error)
+    int rc = responses && values ? filtering_scale(filtering, &scale, error)
                                  : error_set_system(error, -ENOMEM, "filter the volume");
     for (int64_t i = 0; i < count && rc == 0; i++)
         values[i] = isnan(reals[i]) ? scale.padded
