@@ -253,7 +253,8 @@ def test_the_matrices_of_ibsis_phantom(run, tmp_path):
     assert merged == {"segment_number": 1, "label": "Phantom", "aggregation": "3d-merged",
                       "aggregation_ibsi_code": "IAZD", "discretisation": "fixed-bin-number", "levels": 6,
                       "bin_width": None, "range": None, "distance": 1, "symmetric": True, "sigma": None, "interpolation": None,
-                      "alpha": None, "percent": None, "isotropic_mm": None, "in_plane_mm": None, "rounding": None, "energy_shift": None, "slice": None,
+                      "alpha": None, "percent": None, "isotropic_mm": None, "in_plane_mm": None, "rounding": None, "energy_shift": None, "filter": None,
+                      "filter_settings": None, "slice": None,
                       "offset": None, "pairs": 1054}
     run(source, tmp_path / "slices", 'glcm = { levels = 6; aggregation = "2d-averaged"; matrices = "counts"; };',
         phantom_of)
