@@ -592,6 +592,41 @@ int queue_accept_job(struct queue *queue, int64_t job_id, const char *const *des
                      size_t destination_count, const char *by, int64_t now_ms);
 int queue_reject_job(struct queue *queue, int64_t job_id, const char *reason, const char *by, int64_t now_ms);
 
+/* A person's decision, as it is audited. */
+struct queue_audit {
+    const char *action, *subject; /* "hold", "destination PACS" */
+    int64_t job_id;               /* 0: not on a job */
+    const char *reason;
+    const char *actor, *how, *role, *address; /* columns of the table audit */
+    const char *seen;                         /* v_review.version that was shown; "": not known */
+};
+
+/* Must be in one transaction with the decision. */
+int queue_add_audit(struct queue *queue, const struct queue_audit *audit, int64_t now_ms);
+
+/* A decision on a result under review that takes effect at due_ms unless it is undone. */
+struct queue_decision {
+    int64_t job_id;
+    bool accepts;
+    char *by, *reason;
+    int64_t due_ms;
+};
+
+void queue_decision_clear(struct queue_decision *decision);
+
+/* Returns -ESTALE if the result has another version than `seen` ("": not known), and -EAGAIN with the person if a
+ * decision is pending. Returns 0 if the job is not under review: the decision itself will fail. */
+int queue_check_review(struct queue *queue, int64_t job_id, const char *seen);
+/* Stores a decision on a job under review. The errors are those of queue_accept_job(). */
+int queue_decide(struct queue *queue, int64_t job_id, bool accepts, const char *by, const char *reason, int64_t due_ms,
+                 int64_t now_ms);
+/* Removes a decision before its due_ms; otherwise returns -EAGAIN. */
+int queue_undo_decision(struct queue *queue, int64_t job_id, const char *by, int64_t now_ms);
+/* Removes a decision that cannot take effect. */
+int queue_drop_decision(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms);
+/* Reads the next decision that is due. Returns 1 if there is none. */
+int queue_due_decision(struct queue *queue, int64_t now_ms, struct queue_decision *decision);
+
 /* RUNNING -> FAILED. */
 int queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *message, const char *file_a,
                    const char *file_b, int64_t now_ms);

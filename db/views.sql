@@ -89,10 +89,22 @@ SELECT j.id AS job, j.pipeline, j.stack, s.series_uid, s.modality, s.body_part,
     'outbox/' || j.id || '/preview.png' AS preview_path,
     (SELECT path FROM result WHERE job_id = j.id AND kind = 'seg' ORDER BY id LIMIT 1)
         AS result_path,
-    s.revision > j.revision AS outdated
+    s.revision > j.revision AS outdated,
+    -- Changes with the results and with the series.
+    printf('%d.%d.%d', j.revision, s.revision,
+        coalesce((SELECT max(id) FROM result WHERE job_id = j.id), 0)) AS version,
+    CASE WHEN d.job_id IS NULL THEN '' WHEN d.accepts THEN 'accept' ELSE 'reject' END AS decision,
+    coalesce(d.by, '') AS decided_by, coalesce(d.reason, '') AS decision_reason, d.at AS decided_at,
+    d.due_at AS final_at
 FROM job j
 JOIN series s ON s.id = j.series_id
+LEFT JOIN decision d ON d.job_id = j.id
 WHERE j.state = 'REVIEW';
+
+-- Decisions of persons, by the web UI or by commands.
+CREATE VIEW v_audit AS
+SELECT id AS audit, at, action, subject, job_id AS job, revision, reason, actor, how, role, address, seen
+FROM audit;
 
 CREATE VIEW v_series AS
 SELECT s.series_uid, s.state, s.revision, s.study_uid, s.modality, s.body_part,

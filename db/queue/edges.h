@@ -79,6 +79,11 @@ int job_supersede(struct queue *queue, const struct edge_row *row, int64_t now_m
 int job_first_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, const char *except,
                    struct queue_ids *runs);
 
+/* edge_enter() for a job under review. Otherwise returns -EAGAIN and names the person who decided (review_rows.c). */
+int review_enter(struct queue *queue, int64_t job_id, struct edge_row *row);
+/* Returns -ESTALE after late slices: the reviewed result is not of the present series. */
+int review_expect_current(struct queue *queue, const struct edge_row *row);
+
 /* Codes of jobs that wait for annotation objects, other series or programs. */
 #define QUEUE_AWAITING "('OBJECT_WAITING', 'OBJECT_OPTIONAL', 'STUDY_WAITING', 'PROGRAM_WAITING')"
 /* Condition of program_run r: its mask can be read. A superseded mask stays only for jobs that read it before. */

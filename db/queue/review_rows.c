@@ -8,6 +8,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+int
+review_enter(struct queue *queue, int64_t job_id, struct edge_row *row)
+{
+    char *by = NULL;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_REVIEW), row);
+    if (rc == -EAGAIN && queue_read_row(queue, "SELECT reviewed_by FROM job WHERE id = ? AND reviewed_by <> ''",
+                                        VALUES(value_int(job_id)), &database_string, &by) == 0)
+        database_refuse(&queue->db, rc, "job %lld is %s: %s %s it", (long long)job_id, queue_job_states[row->state], by,
+                        row->state == QUEUE_REJECTED ? "rejected" : "accepted");
+    free(by);
+    return rc;
+}
+
+int
+review_expect_current(struct queue *queue, const struct edge_row *row)
+{
+    if (row->revision == row->series_revision)
+        return 0;
+    return database_refuse(&queue->db, -ESTALE,
+                           "job %lld is for revision %d, its series is at %d by now: the job of that "
+                           "one takes its place",
+                           (long long)row->id, row->revision, row->series_revision);
+}
+
 /* ---------------------------------------------------------------------------------- accepted -- */
 
 int
@@ -15,15 +39,10 @@ queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destina
                  size_t destination_count, const char *by, int64_t now_ms)
 {
     struct edge_row row;
-    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_REVIEW), &row);
+    int rc = review_enter(queue, job_id, &row);
     if (rc < 0)
         return rc;
-    /* After late slices the reviewed result is not of the present series. */
-    if (row.revision != row.series_revision)
-        rc = database_refuse(&queue->db, -ESTALE,
-                             "job %lld is for revision %d, its series is at %d by now: the job of that "
-                             "one takes its place",
-                             (long long)row.id, row.revision, row.series_revision);
+    rc = review_expect_current(queue, &row);
     int64_t found;
     if (rc == 0)
         rc = database_get(&queue->db, "SELECT 1 FROM result WHERE job_id = ? LIMIT 1", VALUES(value_int(job_id)),
@@ -62,7 +81,7 @@ queue_reject_job(struct queue *queue, int64_t job_id, const char *reason, const 
 {
     struct edge_row row;
     char words[480];
-    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_REVIEW), &row);
+    int rc = review_enter(queue, job_id, &row);
     if (rc < 0)
         return rc;
     snprintf(words, sizeof words, "by %s: %s", by, reason);

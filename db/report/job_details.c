@@ -84,7 +84,8 @@ print_job(struct report *report, int64_t job_id, FILE *out, bool json)
 {
     static const struct report_list job = {.view = "v_jobs", .tail = "WHERE job = ?1"};
 
-    static const enum report_part order[] = {REPORT_SEGMENTS, REPORT_RESULTS, REPORT_DELIVERIES, REPORT_EVENTS};
+    static const enum report_part order[] = {REPORT_SEGMENTS, REPORT_RESULTS, REPORT_DELIVERIES, REPORT_AUDIT,
+                                             REPORT_EVENTS};
 
     const struct database_value id = value_int(job_id);
     int rc = report_expect_job(report, job_id);

@@ -441,6 +441,68 @@ static const struct report_column web_review[] = {
     SERIES_UID,
 };
 
+/* Decisions that can still be undone. */
+static const struct report_column web_review_decided[] = {
+    COLUMN(job, "JOB", NUMBER),       COLUMN(pipeline, "PIPELINE", TEXT),   COLUMN(decision, "DECISION", TEXT),
+    AS(by, "BY", TEXT, "decided_by"), AS(final, "FINAL", TIME, "final_at"),
+};
+
+static const struct report_column web_review_job[] = {
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    COLUMN(stack, "STACK", TEXT),
+    SERIES_UID,
+    DESCRIPTION,
+    COLUMN(version, "VERSION", TEXT),
+    COLUMN(outdated, "OUTDATED", NUMBER),
+    COLUMN(decision, "DECISION", TEXT),
+    AS(by, "BY", TEXT, "decided_by"),
+    AS(place, "PLACE", NUMBER, "(SELECT count(*) FROM v_review w WHERE w.decision = '' AND w.job <= r.job)"),
+    AS(waiting, "WAITING", NUMBER, "(SELECT count(*) FROM v_review w WHERE w.decision = '')"),
+    AS(previous, "PREVIOUS", NUMBER, "(SELECT max(job) FROM v_review w WHERE w.decision = '' AND w.job < r.job)"),
+    AS(next, "NEXT", NUMBER, "(SELECT min(job) FROM v_review w WHERE w.decision = '' AND w.job > r.job)"),
+};
+
+static const struct report_column web_review_breaches[] = {
+    COLUMN(label, "SEGMENT", TEXT), COLUMN(expectation, "EXPECTATION", TEXT),
+    COLUMN(found, "FOUND", NUMBER), COLUMN(low, "LOW", NUMBER),
+    COLUMN(high, "HIGH", NUMBER),   COLUMN(text, "TEXT", TEXT),
+};
+
+/* The result itself, that of an earlier revision, and the last one of the same patient that is DONE. */
+#define BEFORE_COLUMNS                                                                                                 \
+    "j.id AS job, j.revision AS revision, j.state AS state, j.ended_at AS ended_at, "                                  \
+    "(SELECT label FROM segment WHERE job_id = j.id ORDER BY number LIMIT 1) AS label, "                               \
+    "(SELECT volume_ml FROM segment WHERE job_id = j.id ORDER BY number LIMIT 1) AS volume_ml "
+#define BEFORE                                                                                                         \
+    ", here AS (SELECT j.id, j.series_id, j.revision, j.pipeline, j.stack, s.patient_id FROM job j "                   \
+    "JOIN series s ON s.id = j.series_id WHERE j.id = ?2), "                                                           \
+    "before AS (SELECT 'this' AS which, " BEFORE_COLUMNS "FROM job j JOIN here h ON j.id = h.id "                      \
+    "UNION ALL SELECT * FROM (SELECT 'revision', " BEFORE_COLUMNS                                                      \
+    "FROM job j JOIN here h ON j.series_id = h.series_id AND j.revision < h.revision AND j.pipeline = h.pipeline "     \
+    "AND j.stack = h.stack WHERE j.state IN ('DONE', 'EMPTY', 'REJECTED') ORDER BY j.id DESC LIMIT 1) "                \
+    "UNION ALL SELECT * FROM (SELECT 'patient', " BEFORE_COLUMNS                                                       \
+    "FROM here h JOIN series s ON s.patient_id = h.patient_id AND s.patient_id <> '' AND s.id <> h.series_id "         \
+    "JOIN job j ON j.series_id = s.id AND j.pipeline = h.pipeline WHERE j.state = 'DONE' "                             \
+    "ORDER BY j.ended_at DESC, j.id DESC LIMIT 1)) "
+
+static const struct report_column web_review_before[] = {
+    COLUMN(which, "WHICH", TEXT),
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(revision, "REVISION", NUMBER),
+    COLUMN(state, "STATE", TEXT),
+    AS(ended, "ENDED", TIME, "ended_at"),
+    COLUMN(label, "SEGMENT", TEXT),
+    AS(volume, "VOLUME", TEXT, "printf('%.1f ml', volume_ml)"),
+    AS(change, "CHANGE", TEXT,
+       "(SELECT printf('%+.0f %%', 100.0 * (t.volume_ml / b.volume_ml - 1)) FROM before t WHERE t.which = 'this' "
+       "AND b.which <> 'this' AND t.label = b.label AND b.volume_ml > 0)"),
+};
+
+static const struct report_column web_review_reasons[] = {
+    COLUMN(reason, "REASON", TEXT),
+};
+
 static const struct report_column web_failed[] = {
     COLUMN(job, "JOB", NUMBER),
     COLUMN(code, "CODE", TEXT),
@@ -842,9 +904,19 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
              web_program_runs, "v_program_runs", BY_NUMBER("", "run")),
     [WEB_HOLDS] = LIST("holds", "Held", "noctule release", web_holds, "v_holds", .tail = "ORDER BY held_at" MOST),
     /* Oldest first, in the order of arrival. */
-    [WEB_REVIEW] = LIST("review", "Results under review (not delivered)",
-                        "noctule accept JOB; noctule reject JOB REASON", web_review, "v_review",
-                        .tail = "WHERE ?1 = '' OR job > CAST(?1 AS INTEGER) ORDER BY job" MOST, .mark = "job"),
+    [WEB_REVIEW] =
+        LIST("review", "Results under review (not delivered)", "noctule accept JOB; noctule reject JOB REASON",
+             web_review, "v_review",
+             .tail = "WHERE decision = '' AND (?1 = '' OR job > CAST(?1 AS INTEGER)) ORDER BY job" MOST, .mark = "job"),
+    [WEB_REVIEW_DECIDED] = LIST("review_decided", "Decided, and can be undone", "noctule undo JOB", web_review_decided,
+                                "v_review", .tail = "WHERE decision <> '' ORDER BY final_at, job" MOST),
+    [WEB_REVIEW_JOB] = DETAILS("review_job", "Result", web_review_job, "v_review r", "WHERE job = ?2"),
+    [WEB_REVIEW_BREACHES] = LIST("review_breaches", "Broken expectations", NULL, web_review_breaches, "v_breaches",
+                                 .tail = "WHERE job = ?2 ORDER BY place" MOST),
+    [WEB_REVIEW_BEFORE] = LIST("review_before", "Earlier results", NULL, web_review_before, "before b", .with = BEFORE,
+                               .tail = "ORDER BY which = 'this' DESC, which DESC" MOST),
+    [WEB_REVIEW_REASONS] = LIST("review_reasons", "Earlier reasons", NULL, web_review_reasons, "v_audit",
+                                .tail = "WHERE action = 'reject' GROUP BY reason ORDER BY max(audit) DESC LIMIT 8"),
     /* Superseded jobs need no action. */
     [WEB_FAILED] =
         LIST("failed", "Failed jobs", "noctule show JOB; noctule retry JOB", web_failed, "v_jobs",
@@ -1163,6 +1235,11 @@ static const struct report_column show_events[] = {
     COLUMN(detail, "DETAIL", TEXT),
 };
 
+static const struct report_column show_audit[] = {
+    COLUMN(at, "AT", TIME),   COLUMN(action, "DECISION", TEXT), COLUMN(actor, "BY", WHOLE),
+    COLUMN(how, "HOW", TEXT), COLUMN(reason, "REASON", TEXT),
+};
+
 /* In the order of the JSON. */
 const struct report_list report_parts[REPORT_PARTS] = {
     [REPORT_RESULTS] = {.heading = "Results",
@@ -1182,6 +1259,10 @@ const struct report_list report_parts[REPORT_PARTS] = {
                          .tail = "WHERE job = ?1 ORDER BY segment",
                          COLUMNS(show_segments)},
     [REPORT_BREACHES] = {.view = "v_breaches", .tail = "WHERE job = ?1 ORDER BY place"},
+    [REPORT_AUDIT] = {.heading = "Decisions",
+                      .view = "v_audit",
+                      .tail = "WHERE job = ?1 ORDER BY audit",
+                      COLUMNS(show_audit)},
 };
 
 static const struct report_column feature_columns[] = {

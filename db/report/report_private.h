@@ -60,6 +60,7 @@ enum report_part {
     REPORT_EVENTS,
     REPORT_SEGMENTS,
     REPORT_BREACHES, /* only in JSON */
+    REPORT_AUDIT,
     REPORT_PARTS
 };
 

@@ -13,6 +13,8 @@ static const char review_sql[] = "SELECT printf('Job %d, pipeline %s%s, since %s
                                  "printf('  series    %s, %s', series_uid, concat_words), "
                                  "iif(outdated, '  outdated  late slices have arrived since: it can only be "
                                  "rejected', NULL), "
+                                 "iif(decision = '', NULL, '  decided   ' || decision || ' by ' || decided_by || "
+                                 "', final at ' || final_at), "
                                  "message, '  preview   ' || ?4 || '/' || preview_path "
                                  "FROM (SELECT *, ltrim(modality || iif(body_part = '', '', ' ' || body_part) "
                                  "|| "
@@ -35,7 +37,7 @@ review_print_line(struct report *report, const char *before, const char *line, F
 static int
 review_print_job(struct report *report, sqlite3_stmt *row, FILE *out)
 {
-    enum { MESSAGE = 3, PREVIEW = 4 };
+    enum { MESSAGE = 4, PREVIEW = 5 };
 
     int rc = 0;
     for (int i = 0; i < MESSAGE && rc == 0; i++)

@@ -105,7 +105,7 @@ START_TEST(an_accepted_result_is_delivered)
                   "REVIEWDONEby jane");
     assert_answer(&s, "SELECT count(*) FROM v_troubles WHERE level = 'attention'", "0");
     ck_assert_int_eq(accept_job(job), -EAGAIN);
-    ck_assert_str_eq(queue_reason(s.queue), "job 1 is DONE");
+    ck_assert_str_eq(queue_reason(s.queue), "job 1 is DONE: jane accepted it");
 }
 
 END_TEST
@@ -262,9 +262,98 @@ START_TEST(a_restart_keeps_the_review)
 
 END_TEST
 
+/* Undone at 29 s, refused at 31 s, also across a restart; nothing is delivered before 30 s. */
+START_TEST(a_decision_is_undone_in_its_time)
+{
+    const int64_t job = review_job("1.2"), at = SAMPLE_NOW + 9000;
+    struct queue_decision due;
+    ck_assert_int_eq(queue_decide(s.queue, job, true, "jane", "fine", at + 30000, at), 0);
+    assert_answer(&s, "SELECT state FROM v_jobs", "REVIEW");
+    assert_answer(&s, "SELECT decision || ' ' || decided_by || ' ' || decision_reason || ' ' || final_at FROM v_review",
+                  "accept jane fine 2026-01-31T02:03:59.000Z");
+    ck_assert_int_eq(queue_check_review(s.queue, job, ""), -EAGAIN);
+    ck_assert_str_eq(queue_reason(s.queue), "job 1 is decided: jane accepted it");
+    ck_assert_int_eq(queue_undo_decision(s.queue, job, "anna", at + 29000), 0);
+    assert_answer(&s, "SELECT decision || decided_by FROM v_review", "");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'DECISION_UNDONE'", "by anna");
+    ck_assert_int_eq(queue_undo_decision(s.queue, job, "anna", at + 29000), -EAGAIN);
+    ck_assert_int_eq(queue_check_review(s.queue, job, ""), 0);
+
+    ck_assert_int_eq(queue_decide(s.queue, job, true, "jane", "", at + 30000, at), 0);
+    sample_reopen(&s);
+    ck_assert_int_eq(queue_undo_decision(s.queue, job, "anna", at + 31000), -EAGAIN);
+    ck_assert_int_eq(queue_due_decision(s.queue, at + 29999, &due), 1);
+    assert_answer(&s, "SELECT count(*) FROM v_deliveries", "0");
+    ck_assert_int_eq(queue_due_decision(s.queue, at + 30000, &due), 0);
+    ck_assert(due.job_id == job && due.accepts && strcmp(due.by, "jane") == 0);
+    queue_decision_clear(&due);
+    ck_assert_int_eq(accept_job(job), 0);
+    ck_assert_int_eq(queue_due_decision(s.queue, at + 99999, &due), 1);
+    ck_assert_int_eq(queue_undo_decision(s.queue, job, "anna", at + 1), -EAGAIN);
+    ck_assert_int_eq(queue_decide(s.queue, job, false, "jane", "no", at + 30000, at), -EAGAIN);
+    ck_assert_str_eq(queue_reason(s.queue), "job 1 is DONE: jane accepted it");
+}
+
+END_TEST
+
+/* A later job that ends well takes the decision with it. */
+START_TEST(a_decision_ends_with_its_review)
+{
+    const int64_t job = review_job("1.2");
+    struct queue_decision due;
+    ck_assert_int_eq(queue_decide(s.queue, job, true, "jane", "", SAMPLE_NOW + 40000, SAMPLE_NOW), 0);
+    again(job, sample_finish);
+    assert_answer(&s, STATES, "REJECTED2 DONE");
+    ck_assert_int_eq(queue_due_decision(s.queue, SAMPLE_NOW + 99999, &due), 1);
+}
+
+END_TEST
+
+START_TEST(a_result_that_changed_is_not_decided)
+{
+    const int64_t job = review_job("1.2");
+    enum queue_arrival arrival;
+    int64_t series;
+    char version[32];
+    ck_assert_int_eq(database_text(&s.queue->db, "SELECT version FROM v_review", version, sizeof version), 0);
+    ck_assert_int_eq(queue_check_review(s.queue, job, version), 0);
+    ck_assert_int_eq(sample_add(s.queue, "1.2", 9, &arrival, &series), 0);
+    ck_assert_int_eq(queue_check_review(s.queue, job, version), -ESTALE);
+    ck_assert_int_eq(queue_decide(s.queue, job, true, "jane", "", SAMPLE_NOW + 40000, SAMPLE_NOW), -ESTALE);
+    ck_assert_int_eq(queue_decide(s.queue, job, false, "jane", "no", SAMPLE_NOW + 40000, SAMPLE_NOW), 0);
+}
+
+END_TEST
+
+START_TEST(an_audit_row_is_final)
+{
+    const struct queue_audit audit = {.action = "accept",
+                                      .subject = "job 1",
+                                      .job_id = review_job("1.2"),
+                                      .reason = "",
+                                      .actor = "jane",
+                                      .how = "token",
+                                      .role = "reviewer",
+                                      .address = "::1",
+                                      .seen = "1.1.1"};
+    struct queue_audit nameless = audit;
+    nameless.actor = "";
+    ck_assert_int_eq(queue_add_audit(s.queue, &audit, SAMPLE_NOW), 0);
+    ck_assert_int_lt(queue_add_audit(s.queue, &nameless, SAMPLE_NOW), 0);
+    assert_answer(&s,
+                  "SELECT action || subject || job || revision || actor || how || role || address || seen FROM v_audit",
+                  "acceptjob 111janetokenreviewer::11.1.1");
+    ck_assert_int_lt(database_script(&s.queue->db, "UPDATE audit SET actor = 'eve' WHERE id = 1"), 0);
+    ck_assert_int_lt(database_script(&s.queue->db, "DELETE FROM audit WHERE id = 1"), 0);
+    assert_answer(&s, "SELECT count(*) FROM v_audit", "1");
+}
+
+END_TEST
+
 SAMPLE_MAIN("db_review", open_sample, close_sample, unexpected_results_are_recorded_and_not_delivered,
             features_count_after_acceptance, an_accepted_result_is_delivered,
             files_other_than_objects_are_not_delivered, an_end_under_review_names_no_destinations,
             an_empty_result_is_accepted_as_empty, a_rejected_result_is_never_delivered,
             a_result_replaces_others_only_after_acceptance, a_successful_job_replaces_a_review, two_of_one_series,
-            late_slices_make_a_review_outdated, a_restart_keeps_the_review)
+            late_slices_make_a_review_outdated, a_restart_keeps_the_review, a_decision_is_undone_in_its_time,
+            a_decision_ends_with_its_review, a_result_that_changed_is_not_decided, an_audit_row_is_final)
