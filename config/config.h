@@ -782,15 +782,30 @@ struct conf_notify {
     double interval_seconds, timeout_seconds;
 };
 
-/* The read-only web UI. */
+enum conf_page_may {
+    CONF_PAGE_REVIEW = 1 << 0,
+    CONF_PAGE_DELIVERIES = 1 << 1,
+    CONF_PAGE_QUARANTINE = 1 << 2,
+    CONF_PAGE_JOBS = 1 << 3,
+    CONF_PAGE_ALERTS = 1 << 4,
+};
+
+/* The web UI. Without token_file, tokens_file and user_header nobody is authenticated. */
 struct conf_page {
     int port; /* 0: closed */
     char *bind;
-    char *token_file; /* NULL: no authentication */
+    char *token_file; /* of viewers without a name; NULL: none */
     char **hosts;     /* accepted host names besides localhost and addresses */
     size_t host_count;
     bool slices;  /* all jobs leave a file for the slice viewer, not only those under review */
     char *viewer; /* URL of a viewer, with {study_uid} and {series_uid}; NULL: none */
+    unsigned may;                  /* enum conf_page_may: decisions that it accepts */
+    char *tokens_file;             /* of persons with their roles; NULL: none */
+    char *user_header;             /* in which a proxy names the person; NULL: none */
+    char *secret_file;             /* of that proxy; NULL only without user_header */
+    char **reviewers, **operators; /* names as in user_header; others are viewers */
+    size_t reviewer_count, operator_count;
+    double undo_seconds; /* before a decision on a result takes effect */
 };
 
 struct conf {

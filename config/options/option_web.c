@@ -5,14 +5,17 @@
 
 #include <string.h>
 
+static const char *const may_choices[] = {"review", "deliveries", "quarantine", "jobs", "alerts", NULL};
+
 static const struct option_row page_rows[] = {
     {ROW(conf_page, integer, port), "0", LIMITS(0, 65535),
      .help = "TCP port of the web UI, /healthz, /readyz and /metrics; 0: closed"},
     {ROW(conf_page, text, bind), "\"127.0.0.1\"", LIMITS(1, 45), .form = &form_address,
-     .help = "IPv4 or IPv6 address to listen on; addresses other than loopback require token_file"},
+     .help = "IPv4 or IPv6 address to listen on; addresses other than loopback require token_file, tokens_file or "
+             "user_header"},
     {ROW(conf_page, path, token_file), "", LIMITS(1, 4000),
-     .help = "file whose first line is the token of requests, as a bearer token or as the password "
-             "of any user; read when the web UI starts"},
+     .help = "file whose first line is the token of viewers without a name, as a bearer token or as the "
+             "password of any user; read when the web UI starts"},
     {ROW(conf_page, names, hosts), MANY(struct conf_page, host_count), .fallback = "[ ]", LIMITS(0, 16),
      .form = &form_host, .help = "host names, without port, that requests may use besides localhost and addresses"},
     {ROW(conf_page, boolean, slices), "false",
@@ -20,6 +23,25 @@ static const struct option_row page_rows[] = {
     {ROW(conf_page, text, viewer), "", LIMITS(1, 1000), .form = &form_viewer,
      .help =
          "link from a job to a DICOM viewer: an http or https URL in which {study_uid} and {series_uid} are replaced"},
+    {ROW(conf_page, flags, may), "", .choices = may_choices,
+     .help = "decisions that named persons may make through the web UI: accept and reject results (\"review\"), hold, "
+             "release and resend (\"deliveries\"), release and forget files (\"quarantine\"), retry, hold, priority "
+             "(\"jobs\"), acknowledge (\"alerts\"); by default none"},
+    {ROW(conf_page, path, tokens_file), "", LIMITS(1, 4000),
+     .help = "file with a line \"NAME ROLE SHA256\" per person: a name without blanks, \"viewer\", \"reviewer\" or "
+             "\"operator\", and the SHA-256 of the token in hexadecimal; read when the web UI starts"},
+    {ROW(conf_page, text, user_header), "", LIMITS(1, 64), .form = &form_name,
+     .help = "request header in which a proxy names the person it has authenticated; requires secret_file"},
+    {ROW(conf_page, path, secret_file), "", LIMITS(1, 4000),
+     .help = "file whose first line the proxy must send in the header Noctule-Proxy-Secret; without it user_header is "
+             "refused; read when the web UI starts"},
+    {ROW(conf_page, names, reviewers), MANY(struct conf_page, reviewer_count), .fallback = "[ ]", LIMITS(0, 256),
+     .help = "names in user_header that may review results"},
+    {ROW(conf_page, names, operators), MANY(struct conf_page, operator_count), .fallback = "[ ]", LIMITS(0, 256),
+     .help = "names in user_header that may make all decisions of may"},
+    {ROW(conf_page, number, undo_seconds), "30.0", LIMITS(0, 3600),
+     .help = "time in which a decision on a result can be undone in the web UI; only then it takes effect, and "
+             "results are sent"},
 };
 
 const struct option_section option_page = {SECTION(page_rows, conf_page)};
@@ -37,10 +59,17 @@ option_check_web(const struct conf *conf, const struct option_spot *spot)
     const struct conf_page *page = &conf->page;
     if (page->port == 0 || LOST(spot, page->port))
         return;
-    if (page->bind && !conf_page_is_local(page) && !page->token_file && !LOST(spot, page->token_file))
+    if (page->bind && !conf_page_is_local(page) && !page->token_file && !page->tokens_file && !page->user_header &&
+        !LOST(spot, page->token_file) && !LOST(spot, page->tokens_file) && !LOST(spot, page->user_header))
         option_refuse(spot, "page.bind",
-                      "is not a loopback address and requires page.token_file, else every user who "
-                      "reaches the port sees patient data");
+                      "is not a loopback address and requires page.token_file, page.tokens_file or page.user_header, "
+                      "else every user who reaches the port sees patient data");
+    if (page->user_header && !page->secret_file && !LOST(spot, page->secret_file))
+        option_refuse(spot, "page.user_header", "requires page.secret_file, else any client could send a name");
+    if (page->may && !page->tokens_file && !page->user_header && !LOST(spot, page->tokens_file) &&
+        !LOST(spot, page->user_header))
+        option_refuse(spot, "page.may",
+                      "requires page.tokens_file or page.user_header: each decision must have a name");
     if (page->port == conf->dicom.port || page->port == conf->dicom.tls_port)
         option_refuse(spot, "page.port", "%d is already used by dicom", page->port);
 }
