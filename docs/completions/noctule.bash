@@ -108,6 +108,10 @@ _noctule() {
         options=''
         kind=nothing
         ;;
+    undo)
+        options=''
+        kind=nothing
+        ;;
     hold)
         options='--pipeline --destination --queue --reason'
         kind=nothing
@@ -195,7 +199,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain compare validate run-job status report jobs review show features cohort series programs validations destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete ack resend purge pull quarantine reload ping check-config doctor echo presets profiles version help'
+    local commands='run explain compare validate run-job status report jobs review show features cohort series programs validations destinations deliveries retry submit cancel accept reject undo hold release pause resume drain priority complete ack resend purge pull quarantine reload ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;

@@ -690,6 +690,24 @@ const struct cli_command cli_reject = {
     .run = control_run,
     .request = &(const struct cli_request){PROTO_REJECT, "job", write_word, false}};
 
+static void
+write_undo(struct proto_writer *writer, enum proto_type type, const char *job, const void *options)
+{
+    char login[256];
+    struct message_undo message = {.login = control_login(login, sizeof login)};
+    (void)options;
+    cli_parse_number(job, &message.job);
+    message_write(writer, type, &message);
+}
+
+const struct cli_command cli_undo = {.name = "undo",
+                                     .help =
+                                         "undo decisions of the web UI on results under review, until they take effect",
+                                     .usage = {"JOB..."},
+                                     JOBS(1),
+                                     .run = control_run,
+                                     .request = &(const struct cli_request){PROTO_UNDO, "job", write_undo, false}};
+
 /* Options of `resend` for all deliveries of a job or a destination. */
 struct resend {
     int64_t job;             /* 0 if not given */

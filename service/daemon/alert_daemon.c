@@ -173,9 +173,8 @@ alerts_store_ack(struct core *core, const struct alerts *alerts, const struct me
                                   .size = alert->size,
                                   .until_ms = request->until_ms,
                                   .from_daemon = alert_row(alert->kind)->from_daemon};
+    alerts_end_acks(core, alerts, false); /* first: it may commit, and an audit row must be with this one */
     const int rc = queue_acknowledge(core->queue, &ack, clock_unix_ms());
-    if (rc == 0)
-        alerts_end_acks(core, alerts, false);
     return rc ? error_set(error, rc, CODE_NONE, "%s", queue_reason(core->queue)) : 0;
 }
 

@@ -26,8 +26,10 @@
 #include <unistd.h>
 
 struct answer {
-    struct control *control;
+    struct core *core;
+    struct control *control; /* NULL: the web UI asked, and client is the token of its DECIDE */
     int64_t client;
+    bool moves_files; /* marked files must be moved away before the reply */
     int status;
     char message[512];
     char *body;          /* allocated; NULL: no body */
@@ -52,7 +54,15 @@ answer_send(void *context, int status)
     const struct message_answer message = {
         .status = status ? status : answer->status, .message = answer->message, .body = answer->body};
     crash_point("daemon_before_answer");
-    control_answer(answer->control, answer->client, &message);
+    if (answer->control) {
+        control_answer(answer->control, answer->client, &message);
+    } else {
+        struct proto_writer writer;
+        message_write_decided(
+            &writer,
+            &(struct message_decided){.token = answer->client, .status = message.status, .message = message.message});
+        pool_send(answer->core->pool, answer->core->web, &writer); /* -EPIPE: its browser gets no reply */
+    }
     free(answer->body);
     free(answer);
 }
@@ -117,27 +127,30 @@ handle_cancel(struct core *core, const struct control_request *request, struct a
     return 0;
 }
 
-#define USER_NAME 64
+#define USER_NAME (REQUEST_NAME / 2)
 
-/* Formats "root (jane)": the requesting user, and the login user if that is another. */
-static void
-request_name(const struct control_request *request, const char *login, char name[2 * USER_NAME])
+void
+request_name(const struct control_request *request, const char *login, char name[REQUEST_NAME])
 {
     char user[USER_NAME], text[4096];
     struct passwd entry, *found = NULL;
+    if (request->person) {
+        snprintf(name, REQUEST_NAME, "%s", request->person->name);
+        return;
+    }
     if (getpwuid_r(request->user, &entry, text, sizeof text, &found) == 0 && found)
         snprintf(user, sizeof user, "%s", found->pw_name);
     else
         snprintf(user, sizeof user, "user %ju", (uintmax_t)request->user);
     const bool other = *login && strcmp(login, user) != 0;
-    snprintf(name, (size_t)2 * USER_NAME, other ? "%s (%.*s)" : "%s", user, USER_NAME - 4, login);
+    snprintf(name, REQUEST_NAME, other ? "%s (%.*s)" : "%s", user, USER_NAME - 4, login);
 }
 
 static int
 handle_complete(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_complete *message = &request->message.complete;
-    char by[2 * USER_NAME];
+    char by[REQUEST_NAME];
     request_name(request, message->login, by);
     const struct queue_complete complete = {message->series_uid, message->accept_missing != 0, by};
     log_info("control.complete", LOG_STR("series", message->series_uid),
@@ -155,7 +168,7 @@ static int
 handle_submit(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_submit *message = &request->message.submit;
-    char by[2 * USER_NAME];
+    char by[REQUEST_NAME];
     request_name(request, message->login, by);
     log_info("control.submit", LOG_STR("series", message->series_uid), LOG_STR("pipeline", message->pipeline),
              LOG_STR("stacks", message->stacks), LOG_INT("again", message->again), LOG_INT("dry_run", message->dry_run),
@@ -168,7 +181,7 @@ handle_hold(struct core *core, const struct control_request *request, struct ans
 {
     const struct message_hold *message = &request->message.hold;
     const bool holds = request->type == PROTO_HOLD;
-    char by[2 * USER_NAME];
+    char by[REQUEST_NAME];
     request_name(request, message->login, by);
     log_info(holds ? "control.hold" : "control.release", LOG_STR("kind", message->kind), LOG_STR("name", message->name),
              LOG_STR("by", by));
@@ -205,7 +218,7 @@ static int
 handle_priority(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_priority *message = &request->message.priority;
-    char by[2 * USER_NAME];
+    char by[REQUEST_NAME];
     request_name(request, message->login, by);
     log_info("control.priority", LOG_INT("job", message->job), LOG_INT("priority", message->priority),
              LOG_STR("by", by));
@@ -221,69 +234,74 @@ handle_priority(struct core *core, const struct control_request *request, struct
     return 0;
 }
 
-/* Returns -EINVAL if the pipeline of a job in review is no longer configured, so its destinations are unknown. */
+/* A decision of the web UI takes effect later, so that it can be undone. */
 static int
-accept_check_pipeline(struct core *core, int64_t id, struct answer *answer)
+review_decide(struct core *core, const struct control_request *request, int64_t job, const char *reason,
+              struct answer *answer)
 {
-    struct queue_job job;
-    int error = queue_get_job(core->queue, id, &job);
-    if (error)
-        return error;
-    if (job.state == QUEUE_REVIEW && !conf_find_pipeline(core->conf, job.pipeline)) {
-        answer_set(answer,
-                   "%s: the configuration has no pipeline %s, so the destinations of its results "
-                   "are unknown",
-                   code_name(CODE_NO_SUCH_PIPELINE), job.pipeline);
-        error = -EINVAL;
-    }
-    queue_job_clear(&job);
+    const bool accepts = request->type == PROTO_ACCEPT;
+    const int64_t undo_ms = (int64_t)(1000 * core->conf->page.undo_seconds), now_ms = clock_unix_ms();
+    int error = accepts ? reviews_check_pipeline(core, job, answer->message, sizeof answer->message) : 0;
+    if (!error)
+        error = queue_decide(core->queue, job, accepts, request->person->name, reason, now_ms + undo_ms, now_ms);
+    if (!error)
+        answer_set(answer, "job %" PRId64 " is %s; this can be undone for %g s", job, accepts ? "accepted" : "rejected",
+                   core->conf->page.undo_seconds);
     return error;
+}
+
+static bool
+review_waits(const struct core *core, const struct control_request *request)
+{
+    return request->person && core->conf->page.undo_seconds > 0;
 }
 
 static int
 handle_accept(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_accept *message = &request->message.accept;
-    char by[2 * USER_NAME];
-    struct routes routes;
-    struct queue_job job;
+    char by[REQUEST_NAME];
     request_name(request, message->login, by);
     log_info("control.accept", LOG_INT("job", message->job), LOG_STR("by", by));
-    int error = accept_check_pipeline(core, message->job, answer);
+    const int error = queue_check_review(core->queue, message->job, request->person ? request->person->seen : "");
     if (error)
         return error;
-    error = routes_find(core, message->job, &routes);
-    if (!error)
-        error = queue_accept_job(core->queue, message->job, routes.destinations, routes.takes, routes.count, by,
-                                 clock_unix_ms());
-    if (!error)
-        error = queue_get_job(core->queue, message->job, &job);
-    if (!error) {
-        answer_set(answer, "job %" PRId64 " is accepted%s", message->job,
-                   job.state == QUEUE_EMPTY ? ": it has no results to deliver"
-                   : routes.count > 0       ? ", and its results are delivered"
-                                            : "; its pipeline has no destinations");
-        queue_job_clear(&job);
-    }
-    routes_free(&routes);
-    due_now(&core->deliveries_due);
-    return error;
+    return review_waits(core, request)
+               ? review_decide(core, request, message->job, message->reason, answer)
+               : reviews_accept(core, message->job, by, answer->message, sizeof answer->message);
 }
 
 static int
 handle_reject(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_reject *message = &request->message.reject;
-    char by[2 * USER_NAME];
+    char by[REQUEST_NAME];
     request_name(request, message->login, by);
     log_info("control.reject", LOG_INT("job", message->job), LOG_STR("by", by));
     if (!*message->reason) {
         answer_set(answer, "a rejection must have a reason");
         return -EINVAL;
     }
-    int error = queue_reject_job(core->queue, message->job, message->reason, by, clock_unix_ms());
+    int error = queue_check_review(core->queue, message->job, request->person ? request->person->seen : "");
+    if (!error && review_waits(core, request))
+        return review_decide(core, request, message->job, message->reason, answer);
+    if (!error)
+        error = queue_reject_job(core->queue, message->job, message->reason, by, clock_unix_ms());
     if (!error)
         answer_set(answer, "job %" PRId64 " is rejected; its results are not delivered", message->job);
+    return error;
+}
+
+static int
+handle_undo(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_undo *message = &request->message.undo;
+    char by[REQUEST_NAME];
+    request_name(request, message->login, by);
+    log_info("control.undo", LOG_INT("job", message->job), LOG_STR("by", by));
+    const int error = queue_undo_decision(core->queue, message->job, by, clock_unix_ms());
+    if (!error)
+        answer_set(answer, "job %" PRId64 " is under review again", message->job);
     return error;
 }
 
@@ -359,7 +377,7 @@ static int
 handle_purge(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_purge *message = &request->message.purge;
-    char by[2 * USER_NAME];
+    char by[REQUEST_NAME];
     request_name(request, message->login, by);
     log_info("control.purge", LOG_STR("series", message->series_uid), LOG_INT("undelivered", message->undelivered),
              LOG_INT("dry_run", message->dry_run), LOG_STR("by", by));
@@ -396,7 +414,7 @@ static int
 handle_pull(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_pull *message = &request->message.pull;
-    char by[2 * USER_NAME];
+    char by[REQUEST_NAME];
     request_name(request, message->login, by);
     log_info("control.pull", LOG_STR("source", message->source), LOG_STR("by", by));
     return pull_order(core, message, by, answer->message, sizeof answer->message);
@@ -406,7 +424,7 @@ static int
 handle_cancel_pull(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_cancel_pull *message = &request->message.cancel_pull;
-    char by[2 * USER_NAME];
+    char by[REQUEST_NAME];
     request_name(request, message->login, by);
     log_info("control.cancel_pull", LOG_INT("batch", message->batch), LOG_STR("by", by));
     return pulls_cancel(core->pulls, message->batch, by, answer->message, sizeof answer->message);
@@ -416,7 +434,7 @@ handle_cancel_pull(struct core *core, const struct control_request *request, str
 static int
 handle_reload(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    char by[2 * USER_NAME];
+    char by[REQUEST_NAME];
     struct error error = {0};
     request_name(request, request->message.reload_config.login, by);
     log_info("control.reload", LOG_STR("by", by));
@@ -449,7 +467,7 @@ handle_ack(struct core *core, const struct control_request *request, struct answ
 {
     const struct message_ack *message = &request->message.ack;
     struct error error = {0};
-    char by[2 * USER_NAME];
+    char by[REQUEST_NAME];
     request_name(request, message->login, by);
     log_info("control.ack", LOG_STR("alert", message->alert), LOG_INT("undo", message->undo), LOG_STR("by", by));
     const int rc = alert_daemon_acknowledge(core, message, by, &error);
@@ -464,7 +482,7 @@ static int
 handle_validated(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_validated *message = &request->message.validated;
-    char by[2 * USER_NAME];
+    char by[REQUEST_NAME];
     request_name(request, message->login, by);
     const int rc = queue_add_validation(core->queue, message->record, by, clock_unix_ms());
     log_info("control.validated", LOG_STR("by", by), LOG_INT("error", rc));
@@ -477,7 +495,7 @@ handle_quarantine(struct core *core, const struct control_request *request, stru
 {
     const struct message_quarantine *message = &request->message.quarantine;
     const bool forgets = strcmp(message->action, "forget") == 0;
-    char by[2 * USER_NAME];
+    char by[REQUEST_NAME];
     struct queue_released file;
     bool stays = false;
     int error;
@@ -501,7 +519,8 @@ handle_quarantine(struct core *core, const struct control_request *request, stru
                stays ? "; its original is still in the inbox: delete it, or it is quarantined "
                        "again at the next start"
                      : "");
-    return purge_now(core);
+    answer->moves_files = true;
+    return 0;
 }
 
 static int
@@ -542,6 +561,7 @@ static const struct request {
     {PROTO_PRIORITY, true, handle_priority},
     {PROTO_ACCEPT, true, handle_accept},
     {PROTO_REJECT, true, handle_reject},
+    {PROTO_UNDO, true, handle_undo},
     {PROTO_PULL, true, handle_pull},
     {PROTO_CANCEL_PULL, true, handle_cancel_pull},
     {PROTO_ACK, true, handle_ack},
@@ -562,6 +582,30 @@ request_explain(struct core *core, int error, struct answer *answer)
         core_failed(core, error, "carry out a request");
 }
 
+/* A decision and its audit row must be stored together. */
+static int
+request_store_audit(struct core *core, const struct control_request *request, const struct answer *answer)
+{
+    const int error = request_audit(core, request);
+    crash_point("daemon_before_decision_commit");
+    if (error)
+        batch_abort(core->batch, error);
+    return error || !answer->moves_files ? error : purge_now(core);
+}
+
+static void
+request_refuse(struct core *core, struct control *control, int64_t client, int status)
+{
+    struct answer *answer = calloc(1, sizeof *answer);
+    if (answer) {
+        *answer = (struct answer){.core = core, .control = control, .client = client, .status = status};
+        answer_send(answer, 0);
+    } else if (control) {
+        const struct message_answer refusal = {.status = status};
+        control_answer(control, client, &refusal); /* the CLI prints the error number */
+    }
+}
+
 void
 request_handle(struct core *core, struct control *control, int64_t client, const struct control_request *message)
 {
@@ -570,17 +614,17 @@ request_handle(struct core *core, struct control *control, int64_t client, const
         request = requests[i].type == message->type ? &requests[i] : NULL;
     struct answer *answer = request ? calloc(1, sizeof *answer) : NULL;
     if (!answer) {
-        const struct message_answer refusal = {.status = request ? -ENOMEM : -ENOSYS};
-        control_answer(control, client, &refusal); /* the CLI prints the error number */
+        request_refuse(core, control, client, request ? -ENOMEM : -ENOSYS);
         return;
     }
-    answer->control = control;
-    answer->client = client;
+    *answer = (struct answer){.core = core, .control = control, .client = client};
     if (request->changes && !core_change(core)) {
         answer_send(answer, -EIO);
         return;
     }
     answer->status = request->handle(core, message, answer);
+    if (!answer->status && request->changes)
+        answer->status = request_store_audit(core, message, answer);
     if (answer->status && !answer->body)
         request_explain(core, answer->status, answer);
     const bool is_reload = request->type == PROTO_RELOAD_CONFIG;

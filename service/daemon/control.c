@@ -76,6 +76,7 @@ client_on_frame(void *context, struct channel *channel, struct proto_reader *rea
     struct control *control = client->control;
     client->last_frame_at = uv_now(control->listener.loop);
     client->unanswered++;
+    request.person = NULL;
     request.type = reader->type;
     request.user = client->user;
     control->events.request(control->events.context, client->number, &request);

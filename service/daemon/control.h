@@ -15,9 +15,16 @@
 
 struct control;
 
-/* A request of the CLI. Its strings are valid only during the call. */
+/* The person of a request of the web UI. */
+struct request_person {
+    const char *name, *how, *role, *address;
+    const char *seen; /* v_review.version; "": not known */
+};
+
+/* A request of the CLI, or of the web UI. Its strings are valid only during the call. */
 struct control_request {
-    uid_t user; /* of the client, as reported by the kernel */
+    const struct request_person *person; /* NULL: of the CLI */
+    uid_t user;                          /* of its client, as reported by the kernel */
     enum proto_type type;
     union message_any message;
 };

@@ -304,7 +304,7 @@ daemon_child_frame(void *context, int slot, struct proto_reader *reader)
     } else if (workers_is_probe(core->workers, slot)) {
         workers_probe_frame(core->workers, reader);
     } else if (slot == core->web) {
-        reader->error = -EBADMSG; /* the web UI process must not send frames */
+        web_decisions_frame(core, reader);
     } else if (slot == slurm_executor_slot(core->slurm)) {
         slurm_executor_frame(core->slurm, reader);
     } else if (programs_owns(core->programs, slot)) {
@@ -546,6 +546,7 @@ daemon_on_tick(uv_timer_t *timer)
     deliveries_tick(core->deliveries);
     pulls_tick(core->pulls);
     report_schedule_tick(core->reports, ((struct daemon *)core)->configured.file);
+    reviews_tick(core);
     alert_daemon_tick(core);
     notifications_tick(core->notifications);
     daemon_announce((struct daemon *)core);

@@ -32,11 +32,37 @@ int orphans_adopt(struct core *core);
 
 /* --------------------------------------------------------------------- command_requests.c ---- */
 
-/* Handles a request and sends the reply when the change is on disk. */
+#define REQUEST_NAME 128
+
+/* Formats "root (jane)": the requesting user, and the login user if that is another; or the person of the web UI. */
+void request_name(const struct control_request *request, const char *login, char name[REQUEST_NAME]);
+
+/* Handles a request and sends the reply when the change is on disk. A reply to the web UI (control NULL) is a DECIDED with
+ * `client` as its token. */
 void request_handle(struct core *core, struct control *control, int64_t client, const struct control_request *request);
 
 /* Answers reload requests, once the ports are open as configured or one has failed to open. */
 void requests_end_reload(struct core *core);
+
+/* ------------------------------------------------------------------------ web_decisions.c ---- */
+
+/* Reads DECIDE and handles it as the request of a command. */
+void web_decisions_frame(struct core *core, struct proto_reader *reader);
+
+/* -------------------------------------------------------------------------- reviews.c ---- */
+
+/* Accepts a result under review. Sets the text for the person. Returns 0 or -errno. */
+int reviews_accept(struct core *core, int64_t job, const char *by, char *text, size_t size);
+/* Returns -EINVAL with a text if the pipeline of a job under review is not configured, so its destinations are
+ * unknown. */
+int reviews_check_pipeline(struct core *core, int64_t job, char *text, size_t size);
+/* Carries out the decisions of the web UI that can no longer be undone. Called once per second. */
+void reviews_tick(struct core *core);
+
+/* -------------------------------------------------------------------- request_audit.c ---- */
+
+/* Adds the audit row of a request. Does nothing for requests that are no decisions. */
+int request_audit(struct core *core, const struct control_request *request);
 
 /* ----------------------------------------------------------------------- systemd_notify.c ---- */
 

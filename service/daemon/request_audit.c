@@ -1,0 +1,119 @@
+/* request_audit.c - the audit row of an operator's request. Declared in daemon.h. */
+#include "service/daemon/daemon.h"
+
+#include "service/common/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The texts of an audit row. */
+struct audited {
+    struct queue_audit row;
+    const char *login;
+    char subject[300], value[32];
+};
+
+static void
+audit_job(struct audited *audited, const char *action, int64_t job)
+{
+    audited->row.action = action;
+    audited->row.job_id = job;
+    snprintf(audited->subject, sizeof audited->subject, "job %" PRId64, job);
+}
+
+static void
+audit_resend(struct audited *audited, const struct message_resend *resend)
+{
+    audit_job(audited, "resend", resend->job);
+    if (resend->delivery)
+        snprintf(audited->subject, sizeof audited->subject, "delivery %" PRId64, resend->delivery);
+    else if (!resend->job)
+        snprintf(audited->subject, sizeof audited->subject, "destination %s", resend->destination);
+}
+
+static void
+audit_hold(struct audited *audited, const struct control_request *request)
+{
+    const struct message_hold *hold = &request->message.hold;
+    audited->row.action = request->type == PROTO_HOLD ? "hold" : "release";
+    audited->row.reason = hold->reason;
+    audited->row.job_id = strcmp(hold->kind, "job") == 0 ? strtoll(hold->name, NULL, 10) : 0;
+    audited->login = hold->login;
+    snprintf(audited->subject, sizeof audited->subject, "%s%s%s", hold->kind, *hold->name ? " " : "", hold->name);
+}
+
+/* Returns false if the request is no decision. */
+static bool
+audit_describe(const struct control_request *request, struct audited *audited)
+{
+    const union message_any *message = &request->message;
+    audited->row.reason = audited->login = "";
+    switch (request->type) {
+    case PROTO_ACCEPT:
+        audit_job(audited, "accept", message->accept.job);
+        audited->row.reason = message->accept.reason;
+        audited->login = message->accept.login;
+        return true;
+    case PROTO_REJECT:
+        audit_job(audited, "reject", message->reject.job);
+        audited->row.reason = message->reject.reason;
+        audited->login = message->reject.login;
+        return true;
+    case PROTO_UNDO:
+        audit_job(audited, "undo", message->undo.job);
+        audited->login = message->undo.login;
+        return true;
+    case PROTO_RETRY:
+        audit_job(audited, "retry", message->retry.job);
+        return true;
+    case PROTO_CANCEL:
+        audit_job(audited, "cancel", message->cancel.job);
+        return true;
+    case PROTO_PRIORITY:
+        audit_job(audited, "priority", message->priority.job);
+        snprintf(audited->value, sizeof audited->value, "%" PRId64, message->priority.priority);
+        audited->row.reason = audited->value;
+        audited->login = message->priority.login;
+        return true;
+    case PROTO_RESEND:
+        audit_resend(audited, &message->resend);
+        return true;
+    case PROTO_HOLD:
+    case PROTO_RELEASE:
+        audit_hold(audited, request);
+        return true;
+    case PROTO_QUARANTINE:
+        audited->row.action = message->quarantine.action;
+        audited->login = message->quarantine.login;
+        snprintf(audited->subject, sizeof audited->subject, "file %" PRId64, message->quarantine.number);
+        return true;
+    case PROTO_ACK:
+        audited->row.action = message->ack.undo ? "unacknowledge" : "acknowledge";
+        audited->row.reason = message->ack.reason;
+        audited->login = message->ack.login;
+        snprintf(audited->subject, sizeof audited->subject, "alert %s", message->ack.alert);
+        return true;
+    default:
+        return false;
+    }
+}
+
+int
+request_audit(struct core *core, const struct control_request *request)
+{
+    struct audited audited = {0};
+    char by[REQUEST_NAME];
+    if (!audit_describe(request, &audited))
+        return 0;
+    const struct request_person *person = request->person;
+    request_name(request, audited.login, by);
+    audited.row.subject = audited.subject;
+    audited.row.actor = by;
+    audited.row.how = person ? person->how : "command";
+    audited.row.role = person ? person->role : "operator";
+    audited.row.address = person ? person->address : "";
+    audited.row.seen = person ? person->seen : "";
+    return queue_add_audit(core->queue, &audited.row, clock_unix_ms());
+}

@@ -1,0 +1,151 @@
+/*
+ * web_decisions.c - decisions of persons in the web UI: checks the person again and handles each as the request of a
+ * command. The web process is not trusted: it talks to browsers. Declared in daemon.h.
+ */
+#include "service/daemon/daemon.h"
+
+#include "base/test_hook.h"
+#include "service/common/decisions/decisions.h"
+#include "service/common/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sets the role that the person has now. Returns 0 or -errno with a text. */
+static int
+web_find_role(const struct conf_page *page, const struct message_decide *decide, enum person_role *role,
+              struct error *error)
+{
+    struct persons persons;
+    if (strcmp(decide->how, "proxy") == 0 && page->user_header && person_is_name(decide->person)) {
+        *role = person_proxy_role(page, decide->person);
+        return 0;
+    }
+    if (strcmp(decide->how, "token") != 0 || !page->tokens_file)
+        return error_set(error, -EACCES, CODE_NONE, "the configuration in force does not authenticate this person");
+    int rc = persons_read(page->tokens_file, &persons, error);
+    if (rc)
+        return rc;
+    const struct person *person = persons_find(&persons, decide->person);
+    if (person)
+        *role = person->role;
+    else
+        rc = error_set(error, -EACCES, CODE_NONE, "page.tokens_file has no person of this name any more");
+    persons_free(&persons);
+    return rc;
+}
+
+/* The number in a subject such as "job 12"; 0: none. */
+static int64_t
+web_number(const char *name)
+{
+    const size_t length = strlen(name);
+    return length < 19 && strspn(name, "0123456789") == length ? strtoll(name, NULL, 10) : 0;
+}
+
+/* Fills the request of a command that makes a decision on a job. Returns false if there is none. */
+static bool
+web_fill_job(const struct message_decide *decide, const char *name, struct control_request *request)
+{
+    const int64_t job = web_number(name);
+    union message_any *message = &request->message;
+    const char *action = decide->action;
+    if (strcmp(action, "accept") == 0) {
+        request->type = PROTO_ACCEPT;
+        message->accept = (struct message_accept){.job = job, .reason = decide->reason, .login = ""};
+    } else if (strcmp(action, "reject") == 0) {
+        request->type = PROTO_REJECT;
+        message->reject = (struct message_reject){.job = job, .reason = decide->reason, .login = ""};
+    } else if (strcmp(action, "undo") == 0) {
+        request->type = PROTO_UNDO;
+        message->undo = (struct message_undo){.job = job, .login = ""};
+    } else if (strcmp(action, "retry") == 0) {
+        request->type = PROTO_RETRY;
+        message->retry = (struct message_retry){.job = job};
+    } else if (strcmp(action, "cancel") == 0) {
+        request->type = PROTO_CANCEL;
+        message->cancel = (struct message_cancel){.job = job};
+    } else if (strcmp(action, "priority") == 0) {
+        request->type = PROTO_PRIORITY;
+        message->priority = (struct message_priority){.job = job, .priority = decide->value, .login = ""};
+    } else {
+        return false;
+    }
+    return job > 0;
+}
+
+static bool
+web_fill(const struct message_decide *decide, const struct decision_rule *rule, const char *name,
+         struct control_request *request)
+{
+    union message_any *message = &request->message;
+    const bool releases = strcmp(rule->action, "release") == 0;
+    if (strcmp(rule->subject, "file") == 0) {
+        request->type = PROTO_QUARANTINE;
+        message->quarantine =
+            (struct message_quarantine){.action = rule->action, .number = web_number(name), .login = ""};
+        return message->quarantine.number > 0;
+    }
+    if (strcmp(rule->subject, "alert") == 0) {
+        request->type = PROTO_ACK;
+        message->ack = (struct message_ack){
+            .alert = name, .undo = strcmp(rule->action, "unacknowledge") == 0, .reason = decide->reason, .login = ""};
+        return true;
+    }
+    if (releases || strcmp(rule->action, "hold") == 0) {
+        request->type = releases ? PROTO_RELEASE : PROTO_HOLD;
+        message->hold =
+            (struct message_hold){.kind = rule->subject, .name = name, .reason = decide->reason, .login = ""};
+        return true;
+    }
+    if (strcmp(rule->action, "resend") == 0) {
+        const bool one = strcmp(rule->subject, "delivery") == 0;
+        request->type = PROTO_RESEND;
+        message->resend = (struct message_resend){
+            .delivery = one ? web_number(name) : 0, .destination = one ? "" : name, .not_arrived = !one};
+        return !one || message->resend.delivery > 0;
+    }
+    return web_fill_job(decide, name, request);
+}
+
+/* Returns 0 with the request, or -errno with a text. */
+static int
+web_check(const struct core *core, const struct message_decide *decide, struct control_request *request,
+          struct error *error)
+{
+    const char *name;
+    enum person_role role = PERSON_VIEWER;
+    const struct conf_page *page = &core->conf->page;
+    const struct decision_rule *rule = decision_find(decide->action, decide->subject, &name);
+    if (!rule || !web_fill(decide, rule, name, request))
+        return error_set(error, -EINVAL, CODE_NONE, "there is no such decision");
+    int rc = web_find_role(page, decide, &role, error);
+    if (rc == 0 && role != (enum person_role)person_role_of(decide->role))
+        rc = error_set(error, -EACCES, CODE_NONE, "the role of %s has changed: log in again", decide->person);
+    return rc ? rc : decision_check(rule, page, decide->person, role, error);
+}
+
+void
+web_decisions_frame(struct core *core, struct proto_reader *reader)
+{
+    struct message_decide decide;
+    struct control_request request = {0};
+    struct error error = {0};
+    if (message_read_decide(reader, &decide))
+        return; /* kept in the reader, as for every other message: the web UI must not send it */
+    crash_point("daemon_at_decision");
+    const struct request_person person = {decide.person, decide.how, decide.role, decide.address, decide.seen};
+    const int rc = web_check(core, &decide, &request, &error);
+    request.person = &person;
+    if (rc == 0) {
+        request_handle(core, NULL, decide.token, &request);
+        return;
+    }
+    log_warn("page.refused", LOG_STR("action", decide.action), LOG_STR("by", decide.person),
+             LOG_STR("reason", error.message));
+    struct proto_writer writer;
+    message_write_decided(&writer,
+                          &(struct message_decided){.token = decide.token, .status = rc, .message = error.message});
+    pool_send(core->pool, core->web, &writer);
+}
