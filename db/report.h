@@ -271,4 +271,8 @@ int report_features(struct report *report, int64_t job_id, int64_t segment, FILE
 int report_each_feature(struct report *report, int64_t job_id, int64_t segment,
                         int (*take)(void *context, const struct feature *feature), void *context, struct error *error);
 
+/* Reads a JSON object of texts and whole numbers. *members has the name and the value of each member, with a NUL behind
+ * each text; *size: of all. Returns -EINVAL for any other text. The caller must free *members, also after an error. */
+int report_json_texts(struct report *report, const char *json, char **members, size_t *size, struct error *error);
+
 #endif

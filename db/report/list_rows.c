@@ -470,18 +470,18 @@ static const struct report_column web_review_breaches[] = {
 };
 
 /* The result itself, that of an earlier revision, and the last one of the same patient that is DONE. */
-#define BEFORE_COLUMNS                                                                                                 \
+#define EARLIER_COLUMNS                                                                                                \
     "j.id AS job, j.revision AS revision, j.state AS state, j.ended_at AS ended_at, "                                  \
     "(SELECT label FROM segment WHERE job_id = j.id ORDER BY number LIMIT 1) AS label, "                               \
     "(SELECT volume_ml FROM segment WHERE job_id = j.id ORDER BY number LIMIT 1) AS volume_ml "
-#define BEFORE                                                                                                         \
+#define EARLIER                                                                                                        \
     ", here AS (SELECT j.id, j.series_id, j.revision, j.pipeline, j.stack, s.patient_id FROM job j "                   \
     "JOIN series s ON s.id = j.series_id WHERE j.id = ?2), "                                                           \
-    "before AS (SELECT 'this' AS which, " BEFORE_COLUMNS "FROM job j JOIN here h ON j.id = h.id "                      \
-    "UNION ALL SELECT * FROM (SELECT 'revision', " BEFORE_COLUMNS                                                      \
+    "before AS (SELECT 'this' AS which, " EARLIER_COLUMNS "FROM job j JOIN here h ON j.id = h.id "                     \
+    "UNION ALL SELECT * FROM (SELECT 'revision', " EARLIER_COLUMNS                                                     \
     "FROM job j JOIN here h ON j.series_id = h.series_id AND j.revision < h.revision AND j.pipeline = h.pipeline "     \
     "AND j.stack = h.stack WHERE j.state IN ('DONE', 'EMPTY', 'REJECTED') ORDER BY j.id DESC LIMIT 1) "                \
-    "UNION ALL SELECT * FROM (SELECT 'patient', " BEFORE_COLUMNS                                                       \
+    "UNION ALL SELECT * FROM (SELECT 'patient', " EARLIER_COLUMNS                                                      \
     "FROM here h JOIN series s ON s.patient_id = h.patient_id AND s.patient_id <> '' AND s.id <> h.series_id "         \
     "JOIN job j ON j.series_id = s.id AND j.pipeline = h.pipeline WHERE j.state = 'DONE' "                             \
     "ORDER BY j.ended_at DESC, j.id DESC LIMIT 1)) "
@@ -913,7 +913,7 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
     [WEB_REVIEW_JOB] = DETAILS("review_job", "Result", web_review_job, "v_review r", "WHERE job = ?2"),
     [WEB_REVIEW_BREACHES] = LIST("review_breaches", "Broken expectations", NULL, web_review_breaches, "v_breaches",
                                  .tail = "WHERE job = ?2 ORDER BY place" MOST),
-    [WEB_REVIEW_BEFORE] = LIST("review_before", "Earlier results", NULL, web_review_before, "before b", .with = BEFORE,
+    [WEB_REVIEW_BEFORE] = LIST("review_before", "Earlier results", NULL, web_review_before, "before b", .with = EARLIER,
                                .tail = "ORDER BY which = 'this' DESC, which DESC" MOST),
     [WEB_REVIEW_REASONS] = LIST("review_reasons", "Earlier reasons", NULL, web_review_reasons, "v_audit",
                                 .tail = "WHERE action = 'reject' GROUP BY reason ORDER BY max(audit) DESC LIMIT 8"),

@@ -1,6 +1,6 @@
 /*
- * web.h - the web UI: access control, routes and style. Read-only, without scripts or external
- * resources.
+ * web.h - the web UI: access control, routes and style. It writes nothing: decisions go to the daemon. It has no
+ * external resources.
  *
  * One thread at a time may use it, except for paths that are WEB_SERVER_NOW (web_turn).
  */
@@ -13,6 +13,7 @@
 #include "service/web/web_access.h"
 #include "service/web/web_alerts.h"
 #include "service/web/web_metrics.h"
+#include "service/web/web_rate.h"
 #include "service/web/web_request.h"
 #include "service/web/web_server.h"
 
@@ -23,16 +24,24 @@ struct web {
     struct web_metrics *metrics;
     struct web_access access;
     struct web_alerts alerts;
-    struct pseudonym_key key; /* for hashed identifiers */
-    bool lost;                /* the database failed and may have been replaced */
+    struct pseudonym_key key;            /* for hashed identifiers */
+    struct web_rate decisions, failures; /* by person, by address */
+    bool lost;                           /* the database failed and may have been replaced */
 };
 
 /* Returns WEB_SERVER_NOW for paths that need neither the database nor other data that changes, such
  * as /healthz: any thread may answer them. Returns WEB_SERVER_NEXT for /readyz. */
 enum web_server_turn web_turn(const char *path);
 
+/* Returns whether the path takes a POST, as configured. Any thread may call it. */
+bool web_takes_posts(const struct web *web, const char *path);
+
 /* Answers a request. Sets status and type, and writes the text to answer->out or sets
- * answer->bytes. */
+ * answer->bytes. If it sets answer->decision, the caller must send it to the daemon and call web_decided(). */
 void web_answer(struct web *web, const struct web_request *request, struct web_reply *answer);
+
+/* Answers with the daemon's reply to answer->decision, and frees that. status: 0 or -errno; -ETIMEDOUT: no reply. */
+void web_decided(struct web *web, const struct web_request *request, int status, const char *message,
+                 struct web_reply *answer);
 
 #endif

@@ -17,64 +17,77 @@
 /* shorter tokens could be guessed */
 #define MIN_TOKEN 16
 
-int
-web_access_read_token(const struct conf_page *page, struct web_access *access, struct error *error)
+/* Reads the first line of the file of an option. Returns 0 or -errno with a message. */
+static int
+web_access_read_line(const char *path, const char *option, char text[WEB_ACCESS_TOKEN], struct error *error)
 {
-    *access = (struct web_access){.page = page};
-    if (!page->token_file)
-        return 0;
-    const int fd = open(page->token_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const ssize_t got = fd < 0 ? -1 : read(fd, access->token, sizeof access->token - 1);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const ssize_t got = fd < 0 ? -1 : read(fd, text, WEB_ACCESS_TOKEN - 1);
     const int failure = errno;
     if (fd >= 0)
         close(fd);
     if (got < 0)
-        return error_set(error, -failure, CODE_NONE, "cannot read %s (page.token_file): %s", page->token_file,
-                         strerror(failure));
-    const size_t length = strcspn(access->token, "\r\n");
-    const bool whole = access->token[length] != '\0' || got < WEB_ACCESS_TOKEN - 1;
-    access->token[length] = '\0';
+        return error_set(error, -failure, CODE_NONE, "cannot read %s (%s): %s", path, option, strerror(failure));
+    const size_t length = strcspn(text, "\r\n");
+    const bool whole = text[length] != '\0' || got < WEB_ACCESS_TOKEN - 1;
+    text[length] = '\0';
     if (length < MIN_TOKEN || !whole)
         return error_set(error, -EINVAL, CODE_NONE,
                          "%s: the first line must be a token of %d to %d characters; create one "
                          "with openssl rand -hex 24",
-                         page->token_file, MIN_TOKEN, WEB_ACCESS_TOKEN - 2);
+                         path, MIN_TOKEN, WEB_ACCESS_TOKEN - 2);
     return 0;
 }
 
-/* Compares hashes of equal length in constant time. */
-static bool
-web_access_is_token(const struct web_access *access, const char *shown)
+int
+web_access_read_token(const struct conf_page *page, struct web_access *access, struct error *error)
 {
-    unsigned char own[EVP_MAX_MD_SIZE], given[EVP_MAX_MD_SIZE];
+    *access = (struct web_access){.page = page};
+    int rc = page->token_file ? web_access_read_line(page->token_file, "page.token_file", access->token, error) : 0;
+    if (rc == 0 && page->secret_file)
+        rc = web_access_read_line(page->secret_file, "page.secret_file", access->secret, error);
+    if (rc == 0 && page->tokens_file)
+        rc = persons_read(page->tokens_file, &access->persons, error);
+    return rc;
+}
+
+bool
+web_access_is_same(const char *own, const char *shown)
+{
+    unsigned char digests[2][EVP_MAX_MD_SIZE];
     unsigned size = 0;
-    return EVP_Digest(access->token, strlen(access->token), own, &size, EVP_sha256(), NULL) == 1 &&
-           EVP_Digest(shown, strlen(shown), given, &size, EVP_sha256(), NULL) == 1 &&
-           CRYPTO_memcmp(own, given, size) == 0;
+    return EVP_Digest(own, strlen(own), digests[0], &size, EVP_sha256(), NULL) == 1 &&
+           EVP_Digest(shown, strlen(shown), digests[1], &size, EVP_sha256(), NULL) == 1 &&
+           CRYPTO_memcmp(digests[0], digests[1], size) == 0;
+}
+
+const char *
+web_access_shown(const char *authorization, char text[WEB_ACCESS_SHOWN])
+{
+    const size_t word = strcspn(authorization, " ");
+    const char *rest = authorization + word + strspn(authorization + word, " ");
+    if (word == strlen("Bearer") && strncasecmp(authorization, "Bearer", word) == 0)
+        return rest;
+    if (word != strlen("Basic") || strncasecmp(authorization, "Basic", word) != 0)
+        return NULL;
+    /* "USER:PASSWORD" in base64 */
+    const size_t length = strlen(rest);
+    if (length == 0 || length % 4 != 0 || length / 4 * 3 >= WEB_ACCESS_SHOWN)
+        return NULL;
+    const int size = EVP_DecodeBlock((unsigned char *)text, (const unsigned char *)rest, (int)length);
+    if (size < 0)
+        return NULL;
+    text[size] = '\0'; /* padding is decoded to zero bytes as well */
+    const char *colon = strchr(text, ':');
+    return colon ? colon + 1 : NULL;
 }
 
 bool
 web_access_is_authorized(const struct web_access *access, const char *authorization)
 {
-    char text[WEB_ACCESS_TOKEN + HOST];
-    const size_t word = strcspn(authorization, " ");
-    const char *rest = authorization + word + strspn(authorization + word, " ");
-    if (!*access->token)
-        return true;
-    if (word == strlen("Bearer") && strncasecmp(authorization, "Bearer", word) == 0)
-        return web_access_is_token(access, rest);
-    if (word != strlen("Basic") || strncasecmp(authorization, "Basic", word) != 0)
-        return false;
-    /* "USER:PASSWORD" in base64 */
-    const size_t length = strlen(rest);
-    if (length == 0 || length % 4 != 0 || length / 4 * 3 >= sizeof text)
-        return false;
-    const int size = EVP_DecodeBlock((unsigned char *)text, (const unsigned char *)rest, (int)length);
-    if (size < 0)
-        return false;
-    text[size] = '\0'; /* padding is decoded to zero bytes as well */
-    const char *colon = strchr(text, ':');
-    return colon && web_access_is_token(access, colon + 1);
+    char text[WEB_ACCESS_SHOWN];
+    const char *shown = *access->token ? web_access_shown(authorization, text) : NULL;
+    return !*access->token || (shown && web_access_is_same(access->token, shown));
 }
 
 /* ----------------------------------------------------------------------------------- host ---- */

@@ -1,6 +1,8 @@
 /* web_frame.c - see web_frame.h. */
 #include "service/web/web_frame.h"
 
+#include "service/web/web_decide.h"
+
 #include "service/common/clock.h"
 
 #include <string.h>
@@ -120,6 +122,8 @@ frame_write_foot(const struct web_frame *frame, FILE *out)
         strftime(now, sizeof now, "%H:%M:%S", &here);
     }
     fprintf(out, "<footer class=\"foot\"><span>Noctule " NOCTULE_VERSION "</span><span>Times are in %s</span>", zone);
+    if (frame->web)
+        web_person_write(frame->web, frame->request, out);
     if (frame->route) {
         fprintf(out, "<span>Read at %s", now);
         if (frame->route->refreshes && *frame->request->values[REQUEST_live])

@@ -12,6 +12,7 @@ struct web_frame {
     size_t route_count;
     const struct web_route *route;     /* NULL: an error page */
     const struct web_request *request; /* NULL: an error page */
+    const struct web *web;             /* the same */
     const char *title;
     const char *beside, *content; /* HTML beside and below the title */
     const struct alerts *alerts;  /* NULL: not known */

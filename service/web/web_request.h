@@ -33,20 +33,37 @@ struct web_request {
     const char *accept, *if_none_match;      /* the same; NULL is allowed */
     struct web_parameter parameters[WEB_PARAMETERS];
     size_t parameter_count; /* those behind WEB_PARAMETERS are counted only */
+    const char *origin, *fetch_site, *cookie, *content_type;
+    const char *address; /* of the peer; "" if unknown */
+    bool posts;          /* POST, else GET or HEAD */
+    const char *body;    /* of a POST, with a NUL behind it; NULL: none */
+    size_t body_size;
+    /* Returns a header, "" if it is missing or comes twice. */
+    const char *(*header)(const void *connection, const char *name);
+    const void *connection;
+    const struct web_person *person; /* set by web_answer (web_session.h) */
 };
+
+struct web_person;
+
+/* A decision that the daemon must make before the answer is written (web_decide.h). */
+struct web_decision;
 
 struct web_reply {
     int status;
-    const char *type; /* static */
-    bool keeps;       /* browsers may cache it for an hour; must not contain patient data */
-    char *location;   /* the address of a redirect, malloc'd; the server frees it */
-    bool is_asset;    /* its address has the hash of its content: browsers may cache it for a year */
-    bool runs_script; /* a page with the slice viewer */
-    bool needs_token; /* request credentials from the browser */
-    char etag[24];    /* of the content, with its quotes; "": none */
-    char *link;       /* of the header Link, malloc'd; the server frees it */
-    FILE *out;        /* stream for the text; web_server.c checks it for errors */
-    char *bytes;      /* or the content, malloc'd; the server frees it */
+    const char *type;              /* static */
+    bool keeps;                    /* browsers may cache it for an hour; must not contain patient data */
+    char *location;                /* the address of a redirect, malloc'd; the server frees it */
+    bool is_asset;                 /* its address has the hash of its content: browsers may cache it for a year */
+    bool runs_script;              /* a page with the slice viewer */
+    bool needs_token;              /* request credentials from the browser */
+    bool posts_only;               /* with status 405: the path takes POST only */
+    char cookie[512];              /* to set; "": none */
+    char etag[24];                 /* of the content, with its quotes; "": none */
+    char *link;                    /* of the header Link, malloc'd; the server frees it */
+    struct web_decision *decision; /* NULL: the answer is complete */
+    FILE *out;                     /* stream for the text; web_server.c checks it for errors */
+    char *bytes;                   /* or the content, malloc'd; the server frees it */
     size_t size;
     int file; /* or a file, which the server closes; 0: none */
 };

@@ -1,63 +1,294 @@
-/* web_review.c - results under review with their previews. */
+/*
+ * web_review.c - results under review: the waiting ones, one of them with its picture and what was before, and the forms
+ * of the decision.
+ */
 #include "service/web/web_view.h"
 
+#include "service/web/web_decide.h"
+
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+struct review {
+    const struct web_view *view;
+    struct report_table waiting, decided, job, breaches, before, reasons;
+};
 
 static void
-review_line(const struct report_table *table, size_t row, const char *key, const char *class, FILE *out)
+review_free(struct review *review)
+{
+    struct report_table *tables[] = {&review->waiting,  &review->decided, &review->job,
+                                     &review->breaches, &review->before,  &review->reasons};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (tables[i]->list) /* it was read */
+            report_table_free(tables[i]);
+}
+
+static const char *
+review_cell(const struct report_table *table, size_t row, const char *key)
 {
     const char *text = report_cell(table, row, key);
-    if (!text || !*text)
+    return text ? text : "";
+}
+
+/* Reads the lists of the requested job, or of the oldest one. */
+static int
+review_read(struct review *review, struct error *error)
+{
+    struct report *report = review->view->web->report;
+    struct report_query query = web_view_query(review->view, WEB_REVIEW);
+    int rc = report_page(report, WEB_REVIEW, &query, &review->waiting, error);
+    if (rc == 0)
+        rc = report_page(report, WEB_REVIEW_DECIDED, &(struct report_query){.after = "", .text = {"", ""}},
+                         &review->decided, error);
+    if (query.job == 0 && review->waiting.row_count > 0)
+        query.job = strtoll(review_cell(&review->waiting, 0, "job"), NULL, 10);
+    query.after = "";
+    if (rc == 0)
+        rc = report_page(report, WEB_REVIEW_JOB, &query, &review->job, error);
+    if (rc == 0)
+        rc = report_page(report, WEB_REVIEW_BREACHES, &query, &review->breaches, error);
+    if (rc == 0)
+        rc = report_page(report, WEB_REVIEW_BEFORE, &query, &review->before, error);
+    return rc ? rc : report_page(report, WEB_REVIEW_REASONS, &query, &review->reasons, error);
+}
+
+/* Writes an escaped cell. */
+static void
+review_text(const struct review *review, const struct report_table *table, size_t row, const char *key)
+{
+    html_untrusted(review_cell(table, row, key), review->view->out);
+}
+
+/* ------------------------------------------------------------------------------- decided ---- */
+
+static void
+review_write_decided(const struct review *review)
+{
+    FILE *out = review->view->out;
+    const struct report_table *table = &review->decided;
+    if (table->row_count == 0)
         return;
-    fprintf(out, "<br><span class=\"%s\">", class);
-    html_untrusted(text, out);
-    fputs("</span>", out);
+    fputs("<section class=\"undo\"><h2>Decided, and can be undone</h2><ul>", out);
+    for (size_t row = 0; row < table->row_count; row++) {
+        char subject[32];
+        const char *job = review_cell(table, row, "job");
+        snprintf(subject, sizeof subject, "job %.20s", job);
+        fprintf(out, "<li><a href=\"job?id=%s\">Job %s</a>, ", job, job);
+        review_text(review, table, row, "pipeline");
+        fputs(": ", out);
+        review_text(review, table, row, "by");
+        fprintf(out, " %sed it. Final at ", review_cell(table, row, "decision"));
+        review_text(review, table, row, "final");
+        web_form_write(review->view, "undo", subject, "Undo");
+        fputs("</li>", out);
+    }
+    fputs("</ul></section>\n", out);
+}
+
+/* ------------------------------------------------------------------------------- waiting ---- */
+
+static void
+review_write_waiting(const struct review *review)
+{
+    FILE *out = review->view->out;
+    const struct report_table *table = &review->waiting;
+    const char *shown = review->job.row_count > 0 ? review_cell(&review->job, 0, "job") : "";
+    fputs("<nav class=\"waiting\" aria-label=\"Results under review\"><h2>Waiting</h2><ol>", out);
+    for (size_t row = 0; row < table->row_count; row++) {
+        const char *job = review_cell(table, row, "job");
+        fprintf(out, "<li><a href=\"review?id=%s\"%s><strong>%s ", job,
+                strcmp(job, shown) == 0 ? " aria-current=\"true\"" : "", job);
+        review_text(review, table, row, "pipeline");
+        fputs("</strong> <span class=\"small dim\">", out);
+        review_text(review, table, row, "since");
+        fputs("</span><br><span class=\"small\">", out);
+        review_text(review, table, row, "message");
+        fputs("</span></a></li>", out);
+    }
+    fputs("</ol>", out);
+    web_view_more(review->view, table);
+    fputs("</nav>\n", out);
+}
+
+/* -------------------------------------------------------------------------------- result ---- */
+
+static void
+review_write_before(const struct review *review)
+{
+    FILE *out = review->view->out;
+    const struct report_table *table = &review->before;
+    if (table->row_count < 2) /* only the result itself */
+        return;
+    fputs("<section class=\"before\"><h2>Earlier results</h2><div class=\"looks\">", out);
+    for (size_t row = 0; row < table->row_count; row++) {
+        const char *which = review_cell(table, row, "which");
+        const int64_t job = strtoll(review_cell(table, row, "job"), NULL, 10);
+        fputs("<figure>", out);
+        if (web_preview_is_there(review->view->web, job))
+            web_preview_image(review->view, job);
+        fputs("<figcaption>", out);
+        if (strcmp(which, "this") == 0)
+            fputs("<strong>This result</strong>", out);
+        else if (strcmp(which, "revision") == 0)
+            fprintf(out, "<a href=\"job?id=%" PRId64 "\">Revision %s</a>, %s", job, review_cell(table, row, "revision"),
+                    review_cell(table, row, "state"));
+        else
+            fprintf(out, "<a href=\"job?id=%" PRId64 "\">Last accepted result</a> of this patient, ", job);
+        if (strcmp(which, "patient") == 0)
+            review_text(review, table, row, "ended");
+        fputs("<br>", out);
+        review_text(review, table, row, "label");
+        fprintf(out, ": %s %s</figcaption></figure>\n", review_cell(table, row, "volume"),
+                review_cell(table, row, "change"));
+    }
+    fputs("</div></section>\n", out);
 }
 
 static void
-review_figure(const struct web_view *view, const struct report_table *table, size_t row)
+review_write_result(const struct review *review)
 {
-    FILE *out = view->out;
-    const char *job = report_cell(table, row, "job"), *uid = report_cell(table, row, "series_uid");
+    FILE *out = review->view->out;
+    const char *job = review_cell(&review->job, 0, "job");
     const int64_t number = strtoll(job, NULL, 10);
-    fprintf(out, "<figure><a href=\"job?id=%" PRId64 "\">", number);
-    if (web_preview_is_there(view->web, number))
-        web_preview_image(view, number);
-    else
-        fputs("<span class=\"small\">no preview</span>", out);
-    fprintf(out, "</a><figcaption><strong><a href=\"job?id=%" PRId64 "\">Job %" PRId64 "</a>, ", number, number);
-    html_text(report_cell(table, row, "pipeline"), out);
-    fputs("</strong>", out);
-    review_line(table, row, "message", "found", out);
-    review_line(table, row, "outdated", "code", out);
-    review_line(table, row, "modality", "dim", out);
-    review_line(table, row, "series_description", "dim", out);
-    fputs("<br><a class=\"uid\" href=\"series?uid=", out);
-    html_query(uid, out);
+    fprintf(out, "<div class=\"result\"><h2>Job %s, ", job);
+    review_text(review, &review->job, 0, "pipeline");
+    if (*review_cell(&review->job, 0, "series_description")) {
+        fputs(": ", out);
+        review_text(review, &review->job, 0, "series_description");
+    }
+    fprintf(out, "</h2><p><a href=\"job?id=%s\">Details of the job</a> <a class=\"uid\" href=\"series?uid=", job);
+    html_query(review_cell(&review->job, 0, "series_uid"), out);
     fputs("\">", out);
-    html_text(uid, out);
-    fputs("</a></figcaption></figure>\n", out);
+    html_text(review_cell(&review->job, 0, "series_uid"), out);
+    fputs("</a></p><div class=\"preview\">", out);
+    if (web_preview_is_there(review->view->web, number))
+        web_preview_image(review->view, number);
+    else
+        fputs("<p class=\"dim\">This job has no preview.</p>", out);
+    fputs("</div>\n", out);
+    review_write_before(review);
+    fputs("</div>\n", out);
+}
+
+/* ------------------------------------------------------------------------------ decision ---- */
+
+static void
+review_write_broken(const struct review *review)
+{
+    FILE *out = review->view->out;
+    fputs("<section class=\"broken\"><h2>Not as expected</h2><ul>", out);
+    for (size_t row = 0; row < review->breaches.row_count; row++) {
+        fputs("<li>", out);
+        review_text(review, &review->breaches, row, "text");
+        fputs("</li>", out);
+    }
+    fputs("</ul></section>\n", out);
+}
+
+/* Writes the forms, or why there are none. */
+static void
+review_write_forms(const struct review *review)
+{
+    char subject[32], back[48] = "review";
+    FILE *out = review->view->out;
+    const struct report_table *job = &review->job;
+    const char *version = review_cell(job, 0, "version"), *next = review_cell(job, 0, "next");
+    const bool outdated = report_number(job, 0, "outdated") != 0;
+    snprintf(subject, sizeof subject, "job %.20s", review_cell(job, 0, "job"));
+    if (*next)
+        snprintf(back, sizeof back, "review?id=%.20s", next);
+    if (*review_cell(job, 0, "decision")) {
+        fputs("<p>", out);
+        review_text(review, job, 0, "by");
+        fprintf(out, " %sed it.</p>", review_cell(job, 0, "decision"));
+        return;
+    }
+    if (outdated)
+        fputs("<p>Late slices have arrived since. It can only be rejected, and a new job replaces it.</p>", out);
+    bool may = false;
+    if (!outdated && web_form_begin(review->view, "accept", subject, back)) {
+        may = true;
+        web_form_field(out, "seen", version);
+        fputs("<button class=\"yes\" data-key=\"a\">Accept</button></form>\n", out);
+    }
+    if (web_form_begin(review->view, "reject", subject, back)) {
+        may = true;
+        web_form_field(out, "seen", version);
+        fputs("<label for=\"reason\">Reason</label><input id=\"reason\" name=\"reason\" required maxlength=\"400\" "
+              "list=\"reasons\" autocomplete=\"off\" data-key=\"r\"><datalist id=\"reasons\">",
+              out);
+        for (size_t row = 0; row < review->reasons.row_count; row++) {
+            fputs("<option value=\"", out);
+            html_text(review_cell(&review->reasons, row, "reason"), out);
+            fputs("\">", out);
+        }
+        fprintf(
+            out,
+            "</datalist><button class=\"no\">Reject</button></form>\n<p class=\"small dim\">%s decides. Name, time and "
+            "reason are stored. A decision can be undone for %g s; then an accepted result is sent, and a rejected "
+            "one is not. A reason must not name patients.</p>",
+            review->view->request->person->name, review->view->web->conf->page.undo_seconds);
+    }
+    if (!may)
+        fprintf(out,
+                "<p class=\"small dim\">Decide with <code>noctule accept %s</code> or <code>noctule reject %s "
+                "REASON</code>. Here, the option page.may allows it to persons who are reviewers.</p>",
+                review_cell(job, 0, "job"), review_cell(job, 0, "job"));
+}
+
+static void
+review_write_link(const struct review *review, const char *key, const char *rel, const char *label)
+{
+    const char *job = review_cell(&review->job, 0, key);
+    if (*job)
+        fprintf(review->view->out, "<a class=\"button\" rel=\"%s\" href=\"review?id=%s\">%s</a> ", rel, job, label);
+}
+
+static void
+review_write_job(const struct review *review)
+{
+    FILE *out = review->view->out;
+    if (!*review_cell(&review->job, 0, "decision"))
+        fprintf(out, "<p class=\"place\">%s of %s, oldest first</p>", review_cell(&review->job, 0, "place"),
+                review_cell(&review->job, 0, "waiting"));
+    fputs("<p class=\"steps\">", out);
+    review_write_link(review, "previous", "prev", "Previous");
+    review_write_link(review, "next", "next", "Next");
+    fputs("</p><div class=\"review\">", out);
+    review_write_waiting(review);
+    review_write_result(review);
+    fputs("<div class=\"decision\">", out);
+    review_write_broken(review);
+    fputs("<section><h2>Decision</h2>", out);
+    review_write_forms(review);
+    fputs("</section></div></div>\n", out);
 }
 
 int
 web_view_review(const struct web_view *view, struct error *error)
 {
-    struct report_table list;
-    const struct report_query query = web_view_query(view, WEB_REVIEW);
-    const int rc = report_page(view->web->report, WEB_REVIEW, &query, &list, error);
-    if (rc < 0)
-        return rc;
-    fprintf(view->out, "<section><h2>%s</h2>\n<div class=\"looks\">", list.list->heading);
-    for (size_t row = 0; row < list.row_count; row++)
-        review_figure(view, &list, row);
-    fputs("</div>", view->out);
-    if (list.row_count == 0)
-        fputs("<p class=\"dim\">no results under review</p>", view->out);
-    else
-        fprintf(view->out, "<p class=\"hint\">See <code>%s</code></p>", list.list->hint);
-    fputs("</section>\n", view->out);
-    web_view_more(view, &list);
-    report_table_free(&list);
-    return 0;
+    struct review review = {.view = view};
+    const int64_t job = web_request_number(view->request, REQUEST_id);
+    const int rc = review_read(&review, error);
+    if (rc == 0) {
+        review_write_decided(&review);
+        if (review.job.row_count > 0) {
+            review_write_job(&review);
+        } else {
+            if (job)
+                fprintf(view->out, "<p><a href=\"job?id=%" PRId64 "\">Job %" PRId64 "</a> is not under review.</p>",
+                        job, job);
+            if (review.waiting.row_count > 0)
+                review_write_waiting(&review);
+            else
+                fputs("<section><p class=\"dim\">no results under review: one appears here if it breaks an "
+                      "expectation of its pipeline</p></section>\n",
+                      view->out);
+        }
+    }
+    review_free(&review);
+    return rc;
 }

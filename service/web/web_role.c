@@ -16,6 +16,7 @@
 #include "service/common/log.h"
 #include "service/common/wire/child.h"
 #include "service/web/web.h"
+#include "service/web/web_decide.h"
 #include "service/web/web_server.h"
 
 #include <errno.h>
@@ -40,8 +41,23 @@ struct role_counts {
     double seconds;
 };
 
+#define REPLY_SECONDS 10 /* of the daemon to a decision */
+
+/* The decision that waits for the daemon. The server's second thread makes one answer at a time. */
+struct role_decision {
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    uv_async_t wake;                     /* the loop's thread sends it */
+    const struct web_decision *decision; /* NULL: none, or sent */
+    int64_t token;                       /* of the last one */
+    bool is_answered, is_closed;
+    int status;
+    char message[512];
+};
+
 struct web_role {
     struct child child;
+    struct role_decision decision;
     uv_loop_t loop;
     uv_timer_t tick;
     struct conf *conf;
@@ -50,6 +66,72 @@ struct web_role {
     struct role_counts counts;
     struct web_server *server;
 };
+
+/* ------------------------------------------------------------------------------- decisions ---- */
+
+/* Sends a decision and waits for the reply. Returns its status; -ETIMEDOUT: there is none. */
+static int
+role_decide(struct role_decision *slot, const struct web_decision *decision, char message[512])
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += REPLY_SECONDS;
+    pthread_mutex_lock(&slot->lock);
+    slot->decision = decision;
+    slot->token++;
+    slot->is_answered = false;
+    uv_async_send(&slot->wake);
+    while (!slot->is_answered && !slot->is_closed && pthread_cond_timedwait(&slot->done, &slot->lock, &until) == 0)
+        continue;
+    const int status = slot->is_answered ? slot->status : -ETIMEDOUT;
+    snprintf(message, sizeof slot->message, "%s",
+             slot->is_answered ? slot->message
+                               : "noctuled has not answered: load the page again to see whether the decision was made");
+    slot->decision = NULL;
+    pthread_mutex_unlock(&slot->lock);
+    return status;
+}
+
+static void
+role_on_wake(uv_async_t *wake)
+{
+    struct web_role *role = wake->data;
+    struct role_decision *slot = &role->decision;
+    struct proto_writer writer;
+    pthread_mutex_lock(&slot->lock);
+    const bool sends = slot->decision != NULL;
+    if (sends)
+        web_decision_write(slot->decision, slot->token, &writer);
+    slot->decision = NULL;
+    pthread_mutex_unlock(&slot->lock);
+    if (sends)
+        child_send(&role->child, &writer);
+}
+
+static void
+role_on_decided(struct role_decision *slot, struct proto_reader *reader)
+{
+    struct message_decided decided;
+    if (message_read_decided(reader, &decided))
+        return;
+    pthread_mutex_lock(&slot->lock);
+    if (decided.token == slot->token) {
+        slot->is_answered = true;
+        slot->status = (int)decided.status;
+        snprintf(slot->message, sizeof slot->message, "%s", decided.message);
+        pthread_cond_signal(&slot->done);
+    }
+    pthread_mutex_unlock(&slot->lock);
+}
+
+static void
+role_end_decisions(struct role_decision *slot)
+{
+    pthread_mutex_lock(&slot->lock);
+    slot->is_closed = true;
+    pthread_cond_signal(&slot->done);
+    pthread_mutex_unlock(&slot->lock);
+}
 
 /* --------------------------------------------------------------------------------- answers ---- */
 
@@ -80,6 +162,20 @@ role_on_request(void *context, const struct web_request *request, struct web_rep
     web_answer(&role->web, request, answer);
     if (locks)
         pthread_mutex_unlock(&role->lock);
+    if (!answer->decision)
+        return;
+    char message[sizeof role->decision.message];
+    const int status = role_decide(&role->decision, answer->decision, message);
+    pthread_mutex_lock(&role->lock);
+    web_decided(&role->web, request, status, message, answer);
+    pthread_mutex_unlock(&role->lock);
+}
+
+static bool
+role_takes_posts(void *context, const char *path)
+{
+    const struct web_role *role = context;
+    return web_takes_posts(&role->web, path);
 }
 
 static void
@@ -104,6 +200,10 @@ static void
 role_on_message(void *context, struct proto_reader *reader)
 {
     struct web_role *role = context;
+    if (reader->type == PROTO_DECIDED) {
+        role_on_decided(&role->decision, reader);
+        return;
+    }
     pthread_mutex_lock(&role->lock);
     web_alerts_receive(&role->web.alerts, reader, clock_steady_ms());
     pthread_mutex_unlock(&role->lock);
@@ -130,8 +230,11 @@ role_on_tick(uv_timer_t *timer)
 static int
 role_run_loop(struct web_role *role, int fd)
 {
-    const struct web_server_events events = {role_on_request, role_on_answered, role, web_turn};
-    int error = web_server_open(fd, &events, &role->server);
+    const struct web_server_events events = {role_on_request, role_on_answered, role, web_turn, role_takes_posts};
+    int error = uv_async_init(&role->loop, &role->decision.wake, role_on_wake);
+    role->decision.wake.data = role;
+    if (!error)
+        error = web_server_open(fd, &events, &role->server);
     if (error) {
         close(fd);
         return error;
@@ -145,7 +248,11 @@ role_run_loop(struct web_role *role, int fd)
     role->tick.data = role;
     uv_timer_start(&role->tick, role_on_tick, TICK_MS, TICK_MS);
     uv_run(&role->loop, UV_RUN_DEFAULT);
+    role_end_decisions(&role->decision);
+    web_server_close(role->server); /* before the handle that its threads use */
+    role->server = NULL;
     child_close(&role->child);
+    uv_close((uv_handle_t *)&role->decision.wake, NULL);
     uv_close((uv_handle_t *)&role->tick, NULL);
     uv_run(&role->loop, UV_RUN_DEFAULT);
     return 0;
@@ -164,6 +271,8 @@ role_open_web(struct web_role *role, struct error *error)
     int rc = web_access_read_token(&role->conf->page, &web->access, error);
     if (!rc) {
         rc = pseudonym_key_read(web->conf->root, &web->key);
+        if (!rc)
+            rc = web_session_open(&web->access, &web->key);
         if (rc)
             rc = error_set_system(error, rc, "read the key for hashed identifiers");
     }
@@ -199,7 +308,9 @@ role_serve(struct web_role *role)
 int
 web_main(const struct role_args *args)
 {
-    struct web_role role = {.lock = PTHREAD_MUTEX_INITIALIZER, .counts.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct web_role role = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                            .counts.lock = PTHREAD_MUTEX_INITIALIZER,
+                            .decision = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER}};
     struct error error = {0};
     int rc = conf_load(args->config_file, &role.conf, &error);
     if (rc == 0) {
@@ -210,6 +321,7 @@ web_main(const struct role_args *args)
         log_error("page.start", LOG_STR("error", error.message));
     else
         rc = role_serve(&role);
+    persons_free(&role.web.access.persons);
     web_alerts_clear(&role.web.alerts);
     web_metrics_close(role.web.metrics);
     report_close(role.web.report);

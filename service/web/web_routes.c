@@ -5,8 +5,10 @@
 #include "db/report.h"
 #include "service/common/clock.h"
 #include "service/common/html/html.h"
+#include "service/common/json.h"
 #include "service/common/log.h"
 #include "service/web/web_api.h"
+#include "service/web/web_decide.h"
 #include "service/web/web_frame.h"
 #include "service/web/web_planes.h"
 #include "service/web/web_view.h"
@@ -22,9 +24,12 @@ enum {
     MOVED = 301,
     BAD_REQUEST = 400,
     UNAUTHORIZED = 401,
+    FORBIDDEN = 403,
     NOT_FOUND = 404,
+    NOT_ALLOWED = 405,
     TOO_LARGE = 413,
     MISDIRECTED = 421,
+    TOO_MANY = 429,
     DAMAGED = 500,
     UNAVAILABLE = 503
 };
@@ -55,8 +60,7 @@ answer_ready(struct web *web, const struct web_request *request, struct web_repl
     if (rc)
         return rc;
     answer->type = "text/plain; charset=utf-8";
-    if (!web_alerts_write(&web->alerts.list, web_access_is_authorized(&web->access, request->authorization),
-                          answer->out))
+    if (!web_alerts_write(&web->alerts.list, request->person != NULL, answer->out))
         answer->status = UNAVAILABLE;
     return 0;
 }
@@ -130,6 +134,10 @@ static const struct web_route routes[] = {
     {.path = "/job", .title = "Job", .view = web_view_job},
     {.path = "/series", .title = "Series", LISTS(WEB_SERIES, WEB_SERIES_JOBS, WEB_SERIES_STACKS)},
     {.path = "/search", .title = "Search", .view = web_view_search},
+    {.path = "/login", .title = "Log in", .view = web_view_login, .post = web_log_in, .open = true},
+    {.path = "/logout", .title = "Log out", .post = web_log_out},
+    {.path = "/decide", .title = "Decision", .post = web_decide},
+    {.path = "/api/v1/decisions", .post = web_decide},
     {.path = API_ROOT, .answer = web_api_answer}, /* and all below it */
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
     {.path = WEB_PLANES_PATH, .answer = web_planes_answer, .is_alone = true, .is_path = web_planes_is_path},
@@ -158,17 +166,31 @@ route_find(const char *path)
     return NULL;
 }
 
+/* Returns whether programs are answered, not people. */
+static bool
+route_is_for_programs(const struct web_route *route, const struct web_request *request)
+{
+    return (route && !route->title) || (request->posts && strncmp(request->content_type, "application/json", 16) == 0);
+}
+
 static void
-route_refuse(const struct web_route *route, int status, const char *title, const char *why, struct web_reply *answer)
+route_refuse(const struct web_route *route, const struct web_request *request, int status, const char *title,
+             const char *why, struct web_reply *answer)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     answer->status = status;
     answer->type = "text/html; charset=utf-8";
-    if (route && route->answer == web_api_answer) {
+    if (request->posts && route_is_for_programs(route, request)) {
+        struct json json = {.out = answer->out};
+        answer->type = "application/json";
+        json_begin_object(&json, NULL);
+        json_string(&json, "error", why);
+        json_end_object(&json);
+    } else if (route && route->answer == web_api_answer) {
         web_api_refuse(status, title, why, answer);
-    } else if (route && !route->title) { /* for programs */
+    } else if (route_is_for_programs(route, request)) {
         answer->type = "text/plain; charset=utf-8";
         fprintf(answer->out, "%s: %s\n", title, why);
     } else if (out) {
@@ -221,6 +243,7 @@ route_view(struct web *web, const struct web_route *route, const struct web_requ
                               .route_count = ROUTES,
                               .route = route,
                               .request = request,
+                              .web = web,
                               .title = route->title,
                               .alerts = &web->alerts.list};
     char title[64];
@@ -275,45 +298,155 @@ enum web_server_turn
 web_turn(const char *path)
 {
     const struct web_route *route = route_find(path);
-    return route && route->is_path  ? WEB_SERVER_BESIDE
-           : !route || !route->open ? WEB_SERVER_IN_TURN
-           : route->is_alone        ? WEB_SERVER_NOW
-                                    : WEB_SERVER_NEXT;
+    if (route && route->is_path)
+        return WEB_SERVER_BESIDE;
+    if (!route || !route->open || route->title)
+        return WEB_SERVER_IN_TURN;
+    return route->is_alone ? WEB_SERVER_NOW : WEB_SERVER_NEXT;
+}
+
+bool
+web_takes_posts(const struct web *web, const char *path)
+{
+    const struct web_route *route = route_find(path);
+    const struct conf_page *page = &web->conf->page;
+    if (!route || !route->post)
+        return false;
+    return route->post == web_decide ? page->may != 0 : page->tokens_file != NULL;
+}
+
+/* Returns the HTTP status of a decision that was refused. */
+static int
+route_status_of(int rc)
+{
+    static const struct {
+        int error, status;
+    } statuses[] = {{-EINVAL, 400},      {-EPERM, UNAUTHORIZED}, {-EACCES, FORBIDDEN}, {-ENOENT, NOT_FOUND},
+                    {-EAGAIN, 409},      {-ESTALE, 409},         {-EEXIST, 409},       {-ENOTSUP, 415},
+                    {-EDQUOT, TOO_MANY}, {-ETIMEDOUT, 504}};
+
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        if (statuses[i].error == rc)
+            return statuses[i].status;
+    return UNAVAILABLE;
+}
+
+static void
+route_refuse_post(struct web *web, const struct web_route *route, const struct web_request *request, int rc,
+                  const char *why, struct web_reply *answer)
+{
+    const int status = route_status_of(rc);
+    if (!request->person)
+        web_rate_use(&web->failures, request->address, clock_steady_ms());
+    log_info("page.refused", LOG_STR("path", route->path), LOG_INT("status", status), LOG_STR("reason", why));
+    route_refuse(route, request, status, status == 409 ? "Decided or changed meanwhile" : "Not done", why, answer);
+}
+
+static void
+route_post(struct web *web, const struct web_route *route, const struct web_request *request, struct web_reply *answer)
+{
+    struct error error = {0};
+    int rc = request->person || web_rate_has(&web->failures, request->address, clock_steady_ms())
+                 ? 0
+                 : error_set(&error, -EDQUOT, CODE_NONE, "too many requests were refused: wait a minute");
+    if (rc == 0 && !web->report && (rc = report_open(web->database, &web->report, &error)))
+        web->lost = true;
+    if (rc == 0) {
+        report_bound(web->report, QUERY_SECONDS);
+        rc = route->post(web, request, answer, &error);
+        report_release(web->report);
+    }
+    if (rc)
+        route_refuse_post(web, route, request, rc, error.message, answer);
 }
 
 void
-web_answer(struct web *web, const struct web_request *request, struct web_reply *answer)
+web_decided(struct web *web, const struct web_request *request, int status, const char *message,
+            struct web_reply *answer)
 {
     const struct web_route *route = route_find(request->path);
-    struct error error = {0};
-    if (!web_access_is_known_host(&web->access, request->host)) {
-        route_refuse(route, MISDIRECTED, "Wrong host name", "this host name is not configured (page.hosts)", answer);
-    } else if (!(route && route->open) && !web_access_is_authorized(&web->access, request->authorization)) {
-        answer->needs_token = true;
-        route_refuse(route, UNAUTHORIZED, "Token required",
-                     "enter any user name, and the token of page.token_file as password", answer);
-    } else if (!route) {
-        route_refuse(NULL, NOT_FOUND, "Not found", "this page does not exist", answer);
-    } else if (route->moved) {
-        route_move(route, request, answer);
+    struct web_decision *decision = answer->decision;
+    struct web_request mine = *request;
+    mine.person = &decision->person;
+    answer->decision = NULL;
+    if (status) {
+        route_refuse_post(web, route, &mine, status, message, answer);
+    } else if (route_is_for_programs(route, request)) {
+        struct json json = {.out = answer->out};
+        answer->type = "application/json";
+        json_begin_object(&json, NULL);
+        json_string(&json, "message", message);
+        json_end_object(&json);
     } else {
-        const int rc = route_handle(web, route, request, answer, &error);
-        if (rc == -ENOENT) {
-            route_refuse(route, NOT_FOUND, "Not found", error.message, answer);
-        } else if (rc == -EINVAL) {
-            route_refuse(route, BAD_REQUEST, "Bad parameter", error.message, answer);
-        } else if (rc == -ETIMEDOUT) {
-            route_refuse(route, UNAVAILABLE, "Too slow",
-                         "the database query took too long; use sqlite3 instead (views v_jobs, v_series)", answer);
-        } else if (rc == -EFBIG) {
-            route_refuse(route, TOO_LARGE, "Too large", error.message, answer);
-        } else if (rc == -EBADMSG && error.code == CODE_SLICES_DAMAGED) {
-            log_warn("page.damaged", LOG_STR("path", request->path), LOG_STR("reason", error.message));
-            route_refuse(route, DAMAGED, code_name(error.code), error.message, answer);
-        } else if (rc) { /* The reason may contain paths. Only the log and authorized users get it. */
-            log_warn("page.failed", LOG_STR("path", route->path), LOG_STR("reason", error.message));
-            route_refuse(route, UNAVAILABLE, "Not ready", route->open ? "see the log of noctuled" : error.message,
-                         answer);
-        }
+        web_decision_return(decision->form.values[FORM_back], answer);
+    }
+    web_decision_free(decision);
+}
+
+/* Refuses a request without the credentials that it needs. */
+static void
+route_refuse_stranger(struct web *web, const struct web_route *route, const struct web_request *request,
+                      struct web_reply *answer)
+{
+    const struct conf_page *page = &web->conf->page;
+    /* The browser asks for a token of page.token_file; those of persons have a page for it. */
+    answer->needs_token = !page->tokens_file && !page->user_header;
+    route_refuse(route, request, UNAUTHORIZED, "Token required",
+                 page->tokens_file
+                     ? "log in: this web UI has the page login, and takes the token of a person as a bearer token"
+                 : page->user_header ? "the proxy has not named the person"
+                                     : "enter any user name, and the token of page.token_file as password",
+                 answer);
+}
+
+static void
+route_get(struct web *web, const struct web_route *route, const struct web_request *request, struct web_reply *answer)
+{
+    struct error error = {0};
+    const int rc = route_handle(web, route, request, answer, &error);
+    if (rc == -ENOENT) {
+        route_refuse(route, request, NOT_FOUND, "Not found", error.message, answer);
+    } else if (rc == -EINVAL) {
+        route_refuse(route, request, BAD_REQUEST, "Bad parameter", error.message, answer);
+    } else if (rc == -ETIMEDOUT) {
+        route_refuse(route, request, UNAVAILABLE, "Too slow",
+                     "the database query took too long; use sqlite3 instead (views v_jobs, v_series)", answer);
+    } else if (rc == -EFBIG) {
+        route_refuse(route, request, TOO_LARGE, "Too large", error.message, answer);
+    } else if (rc == -EBADMSG && error.code == CODE_SLICES_DAMAGED) {
+        log_warn("page.damaged", LOG_STR("path", request->path), LOG_STR("reason", error.message));
+        route_refuse(route, request, DAMAGED, code_name(error.code), error.message, answer);
+    } else if (rc) { /* The reason may contain paths. Only the log and authorized users get it. */
+        log_warn("page.failed", LOG_STR("path", route->path), LOG_STR("reason", error.message));
+        route_refuse(route, request, UNAVAILABLE, "Not ready", route->open ? "see the log of noctuled" : error.message,
+                     answer);
+    }
+}
+
+void
+web_answer(struct web *web, const struct web_request *asked, struct web_reply *answer)
+{
+    const struct web_route *route = route_find(asked->path);
+    struct web_person person;
+    struct web_request request = *asked;
+    const bool known = web_access_is_known_host(&web->access, request.host);
+    if (known && web_session_identify(&web->access, &request, &person))
+        request.person = &person;
+    if (!known) {
+        route_refuse(route, &request, MISDIRECTED, "Wrong host name", "this host name is not configured (page.hosts)",
+                     answer);
+    } else if (!(route && route->open) && !request.person) {
+        route_refuse_stranger(web, route, &request, answer);
+    } else if (!route) {
+        route_refuse(NULL, &request, NOT_FOUND, "Not found", "this page does not exist", answer);
+    } else if (route->moved) {
+        route_move(route, &request, answer);
+    } else if (request.posts) {
+        route_post(web, route, &request, answer);
+    } else if (!route->view && !route->lists && !route->answer) {
+        answer->posts_only = true;
+        route_refuse(route, &request, NOT_ALLOWED, "Not done", "a decision needs a POST", answer);
+    } else {
+        route_get(web, route, &request, answer);
     }
 }

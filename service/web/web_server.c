@@ -22,6 +22,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -44,9 +45,12 @@ struct web_server_client {
     bool ended;                   /* closed to make room, but still open in libmicrohttpd */
 };
 
-/* A request whose connection is suspended. The connection owns the texts of the request. */
+/* A request whose body is read, or whose connection is suspended. The connection owns the texts of the request. */
 struct web_server_job {
     TAILQ_ENTRY(web_server_job) next;
+    char *body; /* of a POST; NULL: none */
+    size_t body_size, body_capacity;
+    bool is_reading;
     struct MHD_Connection *connection;
     struct web_server_client *client;
     struct web_server_queue *queue;
@@ -131,13 +135,15 @@ web_server_send(struct web_server *server, struct MHD_Connection *connection, st
     if (*answer->etag)
         complete &= MHD_add_response_header(response, "ETag", answer->etag);
     if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
-        complete &= MHD_add_response_header(response, "Allow", "GET, HEAD");
+        complete &= MHD_add_response_header(response, "Allow", answer->posts_only ? "POST" : "GET, HEAD");
     if (answer->location)
         complete &= MHD_add_response_header(response, "Location", answer->location);
     free(answer->location);
     answer->location = NULL;
     if (answer->status == MHD_HTTP_TOO_MANY_REQUESTS)
         complete &= MHD_add_response_header(response, "Retry-After", "1");
+    if (*answer->cookie)
+        complete &= MHD_add_response_header(response, "Set-Cookie", answer->cookie);
     if (answer->needs_token)
         complete &= MHD_add_response_header(response, "WWW-Authenticate", "Basic realm=\"Noctule\", charset=\"UTF-8\"");
     const enum MHD_Result queued =
@@ -167,6 +173,33 @@ web_server_add_parameter(void *context, enum MHD_ValueKind kind, const char *nam
         request->parameters[request->parameter_count] = (struct web_parameter){name, value ? value : ""};
     request->parameter_count++;
     return MHD_YES;
+}
+
+struct web_server_search {
+    const char *name, *value;
+    int count;
+};
+
+static enum MHD_Result
+web_server_on_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct web_server_search *search = context;
+    (void)kind;
+    if (strcasecmp(name, search->name) != 0)
+        return MHD_YES;
+    search->count++;
+    search->value = value;
+    return MHD_YES;
+}
+
+/* A header that a proxy sets must be unique: a second one is the client's. */
+static const char *
+web_server_unique_header(const void *connection, const char *name)
+{
+    struct web_server_search search = {.name = name};
+    MHD_get_connection_values((struct MHD_Connection *)(uintptr_t)connection, MHD_HEADER_KIND, web_server_on_header,
+                              &search);
+    return search.count == 1 && search.value ? search.value : "";
 }
 
 /* Makes an answer, or with `why` a refusal. Without memory, answer->bytes is NULL. */
@@ -200,19 +233,27 @@ web_server_make(struct web_server *server, const struct web_request *request, in
 
 /* Returns why the server itself refuses the request, with the status; NULL: it does not. */
 static const char *
-web_server_find_refusal(struct MHD_Connection *connection, const char *method, int *status)
+web_server_find_refusal(struct MHD_Connection *connection, const char *method, bool takes_posts, int *status)
 {
     const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    const bool posts = takes_posts && strcmp(method, "POST") == 0;
     const char *length = web_server_header(connection, "Content-Length");
-    const bool has_body = *web_server_header(connection, "Transfer-Encoding") || (*length && strcmp(length, "0") != 0);
+    const bool is_chunked = *web_server_header(connection, "Transfer-Encoding") != '\0';
+    const bool has_body = is_chunked || (*length && strcmp(length, "0") != 0);
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (info && info->header_size > LIMIT_PAGE_REQUEST_BYTES) {
         *status = MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE;
         return "the request is too large";
     }
+    if (posts) {
+        *status = is_chunked || !*length ? MHD_HTTP_LENGTH_REQUIRED : MHD_HTTP_CONTENT_TOO_LARGE;
+        return is_chunked || !*length                                       ? "the request must have a Content-Length"
+               : strlen(length) > 4 || atoi(length) > LIMIT_PAGE_BODY_BYTES ? "the body is too large"
+                                                                            : NULL;
+    }
     if (!reads) {
         *status = MHD_HTTP_METHOD_NOT_ALLOWED;
-        return "the web UI is read-only";
+        return takes_posts ? "this address takes GET, HEAD and POST" : "this address is read-only";
     }
     *status = MHD_HTTP_CONTENT_TOO_LARGE;
     return has_body ? "a request must not have a body" : NULL;
@@ -262,16 +303,8 @@ web_server_leave_seat(struct web_server *server, int seat)
 
 /* Suspends the connection until a thread of the queue has made its answer. */
 static enum MHD_Result
-web_server_enqueue(struct web_server *server, const struct web_server_job *asked, enum web_server_turn turn,
-                   void **state)
+web_server_enqueue(struct web_server *server, struct web_server_job *job, enum web_server_turn turn)
 {
-    struct web_server_job *job = malloc(sizeof *job);
-    if (!job) {
-        web_server_leave_seat(server, asked->seat);
-        return MHD_NO;
-    }
-    *job = *asked;
-    *state = job;
     job->queue = turn == WEB_SERVER_BESIDE ? &server->beside : &server->in_turn;
     pthread_mutex_lock(&server->lock);
     const bool waits = !server->is_closing && !job->client->ended;
@@ -288,38 +321,104 @@ web_server_enqueue(struct web_server *server, const struct web_server_job *asked
     return waits ? MHD_YES : MHD_NO;
 }
 
-/* Called when the request's head is there, whatever comes behind it; and again for a connection that was resumed. */
+static void
+web_server_note_request(struct web_server *server, struct web_server_client *client)
+{
+    pthread_mutex_lock(&server->lock);
+    if (client)
+        client->has_request = true;
+    pthread_mutex_unlock(&server->lock);
+}
+
+/* Called for each part of the body, and when it is complete. */
+static enum MHD_Result
+web_server_read_body(struct web_server *server, struct web_server_job *job, const char *body, size_t *size)
+{
+    if (*size > job->body_capacity - job->body_size)
+        return MHD_NO; /* more than Content-Length */
+    if (*size > 0) {
+        memcpy(job->body + job->body_size, body, *size);
+        job->body_size += *size;
+        *size = 0;
+        return MHD_YES;
+    }
+    job->is_reading = false;
+    job->body[job->body_size] = '\0';
+    job->request.body = job->body;
+    job->request.body_size = job->body_size;
+    web_server_note_request(server, job->client);
+    return web_server_enqueue(server, job, WEB_SERVER_IN_TURN);
+}
+
+/* Keeps the job from now on. A POST waits for its body first. */
+static enum MHD_Result
+web_server_keep(struct web_server *server, const struct web_server_job *asked, enum web_server_turn turn, void **state)
+{
+    struct web_server_job *job = malloc(sizeof *job);
+    if (!job) {
+        web_server_leave_seat(server, asked->seat);
+        return MHD_NO;
+    }
+    *job = *asked;
+    *state = job;
+    if (!job->request.posts)
+        return web_server_enqueue(server, job, turn);
+    job->body_capacity = (size_t)atoi(web_server_header(job->connection, "Content-Length"));
+    job->body = malloc(job->body_capacity + 1);
+    job->is_reading = true;
+    return job->body ? MHD_YES : MHD_NO;
+}
+
+static struct web_request
+web_server_read_request(struct MHD_Connection *connection, const struct web_server_client *client, const char *path)
+{
+    struct web_request request = {.path = path,
+                                  .host = web_server_header(connection, "Host"),
+                                  .authorization = web_server_header(connection, "Authorization"),
+                                  .accept = web_server_header(connection, "Accept"),
+                                  .if_none_match = web_server_header(connection, "If-None-Match"),
+                                  .origin = web_server_header(connection, "Origin"),
+                                  .fetch_site = web_server_header(connection, "Sec-Fetch-Site"),
+                                  .cookie = web_server_header(connection, "Cookie"),
+                                  .content_type = web_server_header(connection, "Content-Type"),
+                                  .address = client ? client->host : "",
+                                  .header = web_server_unique_header,
+                                  .connection = connection};
+    for (int i = 0; i < REQUEST_VALUE_COUNT; i++) {
+        const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, web_request_value_names[i]);
+        request.values[i] = value ? value : "";
+    }
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, web_server_add_parameter, &request);
+    return request;
+}
+
+/* Called when the request's head is there, whatever comes behind it; then for each part of a body; and again for a
+ * connection that was resumed. */
 static enum MHD_Result
 web_server_on_request(void *context, struct MHD_Connection *connection, const char *path, const char *method,
                       const char *version, const char *body, size_t *body_size, void **state)
 {
     struct web_server *server = context;
-    struct web_server_job *made = *state;
+    struct web_server_job *kept = *state;
     int status;
-    (void)version, (void)body, (void)body_size;
-    if (made)
-        return made->answer.bytes ? web_server_send(server, connection, &made->answer, made->since_ms) : MHD_NO;
+    (void)version;
+    if (kept && kept->is_reading)
+        return web_server_read_body(server, kept, body, body_size);
+    if (kept)
+        return kept->answer.bytes ? web_server_send(server, connection, &kept->answer, kept->since_ms) : MHD_NO;
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct web_server_client *client = info ? info->socket_context : NULL;
-    pthread_mutex_lock(&server->lock);
-    if (client)
-        client->has_request = true;
-    pthread_mutex_unlock(&server->lock);
     struct web_server_job job = {.connection = connection,
                                  .client = client,
-                                 .request = {.path = path,
-                                             .host = web_server_header(connection, "Host"),
-                                             .authorization = web_server_header(connection, "Authorization"),
-                                             .accept = web_server_header(connection, "Accept"),
-                                             .if_none_match = web_server_header(connection, "If-None-Match")},
+                                 .request = web_server_read_request(connection, client, path),
                                  .since_ms = clock_steady_ms(),
                                  .seat = -1};
-    for (int i = 0; i < REQUEST_VALUE_COUNT; i++) {
-        const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, web_request_value_names[i]);
-        job.request.values[i] = value ? value : "";
-    }
-    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, web_server_add_parameter, &job.request);
-    const char *why = web_server_find_refusal(connection, method, &status);
+    const bool takes_posts =
+        client && server->events.takes_posts && server->events.takes_posts(server->events.context, path);
+    const char *why = web_server_find_refusal(connection, method, takes_posts, &status);
+    job.request.posts = !why && strcmp(method, "POST") == 0;
+    if (!job.request.posts)
+        web_server_note_request(server, client);
     enum web_server_turn turn = why || !job.client || !server->events.turn ? WEB_SERVER_NOW : server->events.turn(path);
     if (turn == WEB_SERVER_BESIDE) {
         job.seat = web_server_take_seat(server, web_server_session(connection, client));
@@ -329,8 +428,8 @@ web_server_on_request(void *context, struct MHD_Connection *connection, const ch
             turn = WEB_SERVER_NOW;
         }
     }
-    if (turn != WEB_SERVER_NOW)
-        return web_server_enqueue(server, &job, turn, state);
+    if (turn != WEB_SERVER_NOW || job.request.posts)
+        return web_server_keep(server, &job, turn, state);
     web_server_make(server, &job.request, status, why, &job.answer);
     return job.answer.bytes ? web_server_send(server, connection, &job.answer, job.since_ms) : MHD_NO;
 }
@@ -346,6 +445,7 @@ web_server_on_completed(void *context, struct MHD_Connection *connection, void *
         free(job->answer.bytes);
         free(job->answer.location);
         free(job->answer.link);
+        free(job->body);
         if (job->answer.file)
             close(job->answer.file);
     }

@@ -1,7 +1,7 @@
 /*
  * web_server.h - HTTP for the web UI: connections, requests and answers within the limits of
- * base/limits.def, and the security headers. Only GET and HEAD are allowed. A connection serves one
- * request and has a time limit.
+ * base/limits.def, and the security headers. GET and HEAD are allowed, and POST on some paths. A connection serves one
+ * request and has a time limit, which includes the body.
  *
  * One thread handles all connections and answers WEB_SERVER_NOW. A second thread makes the other
  * answers, one at a time, so that slow answers delay no WEB_SERVER_NOW. Two more make those that are
@@ -29,6 +29,8 @@ struct web_server_events {
     void *context;
     /* Returns when to answer a path. NULL: all at once. */
     enum web_server_turn (*turn)(const char *path);
+    /* Returns whether the path takes a POST. NULL: none does. */
+    bool (*takes_posts)(void *context, const char *path);
 };
 
 /* Starts a server. `fd` must listen and not block. The server then owns it. Returns 0 or -errno. */

@@ -24,6 +24,7 @@ struct web_route {
     const enum report_list_name *lists;                            /* up to REPORT_LIST_COUNT */
     /* for programs */
     int (*answer)(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
+    int (*post)(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
     const char *moved; /* the page that replaced this address */
     bool in_menu, refreshes;
     bool open;     /* no token needed */

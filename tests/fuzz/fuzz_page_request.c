@@ -142,7 +142,8 @@ must_be_ours(const char *host)
 static bool
 is_open(const char *path)
 {
-    return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0 || strcmp(path, "/style.css") == 0;
+    return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0 || strcmp(path, "/style.css") == 0 ||
+           strcmp(path, "/login") == 0;
 }
 
 static void
@@ -157,7 +158,9 @@ check_status(const struct web_request *request, const struct web_reply *answer)
     must((answer->status == 421) == !known);
     must(!known || (answer->status == 401) == !(in || is_open(request->path)));
     must(answer->needs_token == (answer->status == 401));
-    must(answer->status == 200 || answer->status == 401 || answer->status == 404 || answer->status == 421);
+    must(answer->status == 200 || answer->status == 401 || answer->status == 404 || answer->status == 405 ||
+         answer->status == 421);
+    must(!answer->decision && !answer->location && !*answer->cookie);
 }
 
 /* Checks that the answer reveals only the requested facts about this machine. */
@@ -206,7 +209,14 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         lines[i] = strsep(&rest, "\n");
         lines[i] = lines[i] ? lines[i] : "";
     }
-    struct web_request request = {.path = lines[PATH], .host = lines[HOST], .authorization = lines[AUTHORIZATION]};
+    struct web_request request = {.path = lines[PATH],
+                                  .host = lines[HOST],
+                                  .authorization = lines[AUTHORIZATION],
+                                  .origin = "",
+                                  .fetch_site = "",
+                                  .cookie = "",
+                                  .content_type = "",
+                                  .address = ""};
     memcpy(request.values, lines + VALUES, sizeof request.values);
     open_page();
     set_gate((unsigned char)*access);

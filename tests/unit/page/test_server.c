@@ -51,6 +51,19 @@ answer_it(void *context, const struct web_request *request, struct web_reply *an
     if (strcmp(request->path, "/now") != 0 && strlen(order) < sizeof order - 1)
         strncat(order, request->path + 1, 1);
     fprintf(answer->out, "path %s q %s host %s", request->path, request->values[REQUEST_q], request->host);
+    if (request->posts) {
+        fprintf(answer->out, " body %zu %s by %s%s", request->body_size, request->body, request->address,
+                request->header(request->connection, "X-Name"));
+        answer->location = strdup("there");
+        snprintf(answer->cookie, sizeof answer->cookie, "a=b");
+    }
+}
+
+static bool
+takes_posts(void *context, const char *path)
+{
+    (void)context;
+    return strcmp(path, "/post") == 0;
 }
 
 static void
@@ -65,7 +78,7 @@ note_it(void *context, int status, double seconds)
 static void
 open_server(void)
 {
-    const struct web_server_events events = {answer_it, note_it, NULL, turn_of};
+    const struct web_server_events events = {answer_it, note_it, NULL, turn_of, takes_posts};
     struct sockaddr_in address;
     socklen_t size = sizeof address;
     const int fd = bind_at("127.0.0.1", 0);
@@ -211,6 +224,58 @@ START_TEST(only_read_requests_are_accepted)
     ck_assert_int_eq(
         status_of(ask("GET / HTTP/1.1\r\n" HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")), 413);
     ck_assert_int_eq(atomic_load(&last_status), 413);
+}
+
+END_TEST
+
+#define POST "POST /post HTTP/1.1\r\n" HEAD
+
+START_TEST(a_post_has_a_body_of_limited_size)
+{
+    const char *text = ask(POST "Content-Length: 5\r\nX-Name: anna\r\n\r\nhello");
+    ck_assert_int_eq(status_of(text), 200);
+    ck_assert_ptr_nonnull(strstr(text, "body 5 hello by 127.0.0.1anna"));
+    ck_assert_ptr_nonnull(strstr(text, "Location: there\r\n"));
+    ck_assert_ptr_nonnull(strstr(text, "Set-Cookie: a=b\r\n"));
+    /* a header that comes twice counts as missing */
+    ck_assert_ptr_nonnull(
+        strstr(ask(POST "Content-Length: 0\r\nX-Name: anna\r\nx-name: eve\r\n\r\n"), "body 0  by 127.0.0.1"));
+    ck_assert_ptr_null(strstr(ask(POST "Content-Length: 0\r\nX-Name: anna\r\nx-name: eve\r\n\r\n"), "anna"));
+    ck_assert_int_eq(status_of(ask(POST "\r\n")), 411);
+    ck_assert_int_eq(status_of(ask(POST "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")), 411);
+    ck_assert_int_eq(status_of(ask(POST "Content-Length: 8193\r\n\r\n")), 413);
+    ck_assert_int_eq(status_of(ask(POST "Content-Length: 99999999999999\r\n\r\n")), 413);
+    ck_assert_int_eq(status_of(ask("POST /other HTTP/1.1\r\n" HEAD "Content-Length: 5\r\n\r\nhello")), 405);
+    ck_assert_int_eq(status_of(ask("PUT /post HTTP/1.1\r\n" HEAD "Content-Length: 5\r\n\r\nhello")), 405);
+    static char most[sizeof POST + 100 + 8192];
+    snprintf(most, sizeof most, POST "Content-Length: 8192\r\n\r\n%8192d", 1);
+    ck_assert_ptr_nonnull(strstr(ask(most), "body 8192 "));
+}
+
+END_TEST
+
+/* A body that does not come is ended like an incomplete request: it counts as one. */
+START_TEST(a_body_comes_in_parts_or_ends)
+{
+    int fd = visit();
+    for (const char *at = POST "Content-Length: 5\r\n\r\nhello"; *at; at++)
+        say(fd, at, 1);
+    ck_assert_ptr_nonnull(strstr(hear(fd), "body 5 hello"));
+    const int before = atomic_load(&answered);
+    fd = visit();
+    say(fd, POST "Content-Length: 5\r\n\r\nhell", strlen(POST) + strlen("Content-Length: 5\r\n\r\nhell"));
+    shutdown(fd, SHUT_WR);
+    ck_assert_int_eq(status_of(hear(fd)), 0);
+    for (int i = 0; i < 2 * LIMIT_PAGE_CONNECTIONS; i++) {
+        fd = visit();
+        say(fd, POST "Content-Length: 5\r\n\r\nh", strlen(POST) + strlen("Content-Length: 5\r\n\r\nh"));
+        if (i % 8 == 0) {
+            ck_assert_int_eq(status_of(ask("GET /now HTTP/1.1\r\n" HEAD "\r\n")), 200);
+            ck_assert_ptr_nonnull(strstr(ask(POST "Content-Length: 2\r\n\r\nok"), "body 2 ok"));
+        }
+        /* the connection stays open, until a newer one ends it or the server does */
+    }
+    ck_assert_int_eq(atomic_load(&answered), before + 2 * 2 * LIMIT_PAGE_CONNECTIONS / 8);
 }
 
 END_TEST
@@ -514,6 +579,8 @@ main(void)
     tcase_add_test(tests, a_request_is_answered);
     tcase_add_test(tests, a_response_has_all_headers_or_is_not_sent);
     tcase_add_test(tests, only_read_requests_are_accepted);
+    tcase_add_test(tests, a_post_has_a_body_of_limited_size);
+    tcase_add_test(tests, a_body_comes_in_parts_or_ends);
     tcase_add_test(tests, nonsense_ends);
     tcase_add_test(tests, a_request_has_bounds);
     tcase_add_test(tests, so_many_connections_and_no_more);

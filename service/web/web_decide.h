@@ -1,0 +1,47 @@
+/*
+ * web_decide.h - decisions of persons: checks a POST and sends it to the daemon, which checks it again and makes the
+ * decision. This process writes nothing.
+ */
+#ifndef NOCTULE_SERVICE_WEB_WEB_DECIDE_H
+#define NOCTULE_SERVICE_WEB_WEB_DECIDE_H
+
+#include "service/common/wire/proto.h"
+#include "service/web/web.h"
+#include "service/web/web_form.h"
+#include "service/web/web_session.h"
+#include "service/web/web_view.h"
+
+struct web_decision {
+    struct web_form form;
+    struct web_person person;
+    char address[64];
+    int64_t value;
+};
+
+/* Checks a decision. Returns 0 with answer->decision, which web_decision_free() frees; or -errno with a message:
+ * -EACCES, -EINVAL, -ENOTSUP (type of the body), -EDQUOT (too many). */
+int web_decide(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
+/* Writes DECIDE. */
+void web_decision_write(const struct web_decision *decision, int64_t token, struct proto_writer *writer);
+void web_decision_free(struct web_decision *decision);
+
+/* Sets the address to go to after a form: its page, or the first one. */
+void web_decision_return(const char *back, struct web_reply *answer);
+
+/* The page with the form of a login, and its POSTs. -EPERM: a wrong token. */
+int web_view_login(const struct web_view *view, struct error *error);
+int web_log_in(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
+int web_log_out(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
+
+/* Writes a form with one button, unless the person may not make this decision. */
+void web_form_write(const struct web_view *view, const char *action, const char *subject, const char *label);
+/* Begins such a form, for more fields. Returns false without a form if the person may not. `back`: the page to go to
+ * afterwards; NULL: this one. The caller must write at least a button and </form>. */
+bool web_form_begin(const struct web_view *view, const char *action, const char *subject, const char *back);
+/* Writes a hidden field. */
+void web_form_field(FILE *out, const char *name, const char *value);
+
+/* Writes the person of the request with a button to log out, or a link to log in. */
+void web_person_write(const struct web *web, const struct web_request *request, FILE *out);
+
+#endif
