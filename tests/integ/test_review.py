@@ -86,7 +86,7 @@ def test_no_result_is_delivered_before_acceptance(daemon, tmp_path):
         assert event["detail"] == f"by {job['reviewed_by']}"
         check(d, "OK")
         again = d.ctl("accept", "1", check=False)
-        assert again.returncode == 1 and again.stderr == "noctule: job 1 is DONE\n"
+        assert again.returncode == 1 and again.stderr == f"noctule: job 1 is DONE: {job['reviewed_by']} accepted it\n"
         assert d.ctl("accept", "99", check=False).returncode == 3
 
 
@@ -103,7 +103,7 @@ def test_a_rejected_result_is_never_delivered(daemon, tmp_path):
     assert job["message"].startswith(f"by {job['reviewed_by']}: it is the table (Brain: volume ")
     d.stop()
     d.start()
-    assert d.ctl("accept", "1", check=False).stderr == "noctule: job 1 is REJECTED\n"
+    assert d.ctl("accept", "1", check=False).stderr == f"noctule: job 1 is REJECTED: {job['reviewed_by']} rejected it\n"
     assert "job 1 is REJECTED with this pipeline already" in d.ctl("retry", "1", check=False).stderr
     check(d, "OK")
     # With another expectation in its pipeline the job has a normal result.
