@@ -108,7 +108,7 @@ enum {
 /* A value of a field, with the rows that it selects. */
 struct report_choice {
     const char *word;  /* in addresses and of the API; must not change */
-    const char *title; /* for people */
+    const char *title; /* for people; NULL: it is a part of another choice, and pages do not offer it */
     const char *sql;   /* a condition over the view; of a field that is counted, over that column alone */
 };
 

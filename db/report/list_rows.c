@@ -1365,7 +1365,9 @@ static const struct report_column work_columns[] = {
     COLUMN(station, "Scanner", TEXT),
     COLUMN(instances, "Images", NUMBER),
     COLUMN(at, "Time", TIME),
-    AS(seconds, "Run time (s)", NUMBER, "round(total_seconds, 1)"),
+    AS(seconds, "Run time (s)", NUMBER,
+       "round(coalesce(total_seconds, iif(state = 'RUNNING', (julianday('now') - julianday(started_at)) * 86400.0, "
+       "NULL)), 1)"),
     AS(deliveries, "Destinations", TEXT | REPORT_ADDED, WORK_DELIVERIES),
     AS(reason, "Reason", TEXT | REPORT_ADDED, WORK_REASON),
     COLUMN(message, "Message", TEXT),
@@ -1384,8 +1386,8 @@ static const struct report_choice work_states[] = {
     {"DONE", "Done", "state = 'DONE'"},
     {"REJECTED", "Rejected", "state = 'REJECTED'"},
     {"CANCELLED", "Cancelled", "state = 'CANCELLED'"},
-    {"READY", "Ready", "state = 'READY'"},
-    {"DELAYED", "Delayed", "state = 'DELAYED'"},
+    {"READY", NULL, "state = 'READY'"},
+    {"DELAYED", NULL, "state = 'DELAYED'"},
     {NULL, NULL, NULL},
 };
 
@@ -1444,9 +1446,9 @@ static const struct report_choice delivery_states[] = {
     {"FAILED", "Failed", "state = 'FAILED'"},
     {"SENT", "Sent", "+state = 'SENT'"},
     {"CANCELLED", "Cancelled", "state = 'CANCELLED'"},
-    {"PENDING", "Pending", "state = 'PENDING'"},
-    {"SENDING", "Sending", "state = 'SENDING'"},
-    {"DELAYED", "Delayed", "state = 'DELAYED'"},
+    {"PENDING", NULL, "state = 'PENDING'"},
+    {"SENDING", NULL, "state = 'SENDING'"},
+    {"DELAYED", NULL, "state = 'DELAYED'"},
     {NULL, NULL, NULL},
 };
 
@@ -1549,6 +1551,45 @@ static const struct report_field review_fields[] = {
 
 static const struct report_field series_fields[] = {{"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL}};
 
+#define OF_LAST_DAY "sent_at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')"
+#define SENT_BY_HOUR                                                                                                   \
+    "(WITH RECURSIVE hours (n) AS (SELECT 24 UNION ALL SELECT n - 1 FROM hours WHERE n > 1) SELECT group_concat("      \
+    "(SELECT count(*) FROM delivery d WHERE d.destination = r.destination AND d.state = 'SENT' "                       \
+    "AND d.sent_at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', -n || ' hours') "                                          \
+    "AND d.sent_at < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', (1 - n) || ' hours')), ' ') FROM hours)"
+
+static const struct report_column browse_destinations[] = {
+    COLUMN(destination, "Destination", TEXT),
+    AS(state, "State", TEXT, "iif(down_since IS NULL, 'up', 'down')"),
+    AS(held, "Held", TEXT,
+       "(SELECT 'by ' || held_by || iif(reason = '', '', ': ' || reason) FROM hold h WHERE h.kind = 'destination' "
+       "AND h.name = r.destination)"),
+    AS(waiting, "Waiting", NUMBER, "pending + sending + delayed"),
+    COLUMN(failed, "Failed", NUMBER),
+    COLUMN(uncommitted, "Without commitment", NUMBER),
+    AS(sent_24h, "Sent (24 h)", NUMBER | REPORT_ADDED,
+       "(SELECT count(*) FROM delivery d WHERE d.destination = r.destination AND d.state = 'SENT' AND d." OF_LAST_DAY
+       ")"),
+    AS(hours, "Last 24 hours", TEXT, SENT_BY_HOUR),
+    AS(last_sent, "Last sent", TIME, "last_sent_at"),
+    AS(next, "Next attempt", TIME, "next_attempt_at"),
+    COLUMN(down_since, "Down since", TIME),
+    COLUMN(down_reason, "Reason", TEXT),
+};
+
+static const struct report_column browse_undelivered[] = {
+    COLUMN(destination, "Destination", TEXT),
+    COLUMN(cause, "Cause", TEXT),
+    COLUMN(code, "Code", TEXT),
+    COLUMN(message, "Message", TEXT),
+    AS(to_do, "Remedy", REMEDY, "code"),
+    COLUMN(deliveries, "Results", NUMBER),
+    COLUMN(jobs, "Jobs", NUMBER),
+    COLUMN(tried, "Tried", NUMBER),
+    COLUMN(oldest_at, "Oldest", TIME),
+    COLUMN(next_attempt_at, "Next attempt", TIME),
+};
+
 static const struct report_field destinations_fields[] = {EQUAL(destination, "Destination")};
 
 static const struct report_choice undelivered_causes[] = {
@@ -1646,10 +1687,10 @@ const struct report_list report_browsed[BROWSE_COUNT] = {
     [BROWSE_EVENTS] = BROWSE("events", "Events", "v_events", events_fields, events_sorts, "event", ),
     [BROWSE_FEATURES] = BROWSE("features", "Features", "v_features", features_fields, features_sorts, "job", ),
     [BROWSE_SERIES] = BROWSE("series", "Series", "v_series", series_fields, series_sorts, ONLY, ),
-    [BROWSE_DESTINATIONS] =
-        BROWSE("destinations", "Destinations", "v_destinations", destinations_fields, destinations_sorts, ONLY, ),
+    [BROWSE_DESTINATIONS] = BROWSE("destinations", "Destinations", "v_destinations", destinations_fields,
+                                   destinations_sorts, ONLY, COLUMNS(browse_destinations)),
     [BROWSE_UNDELIVERED] = BROWSE("groups", "Not delivered, by cause", "v_undelivered", undelivered_fields,
-                                  undelivered_sorts, "delivery", ),
+                                  undelivered_sorts, "delivery", COLUMNS(browse_undelivered)),
     [BROWSE_CALLERS] = BROWSE("callers", "Rejected callers", "v_callers", callers_fields, callers_sorts, "id", ),
     [BROWSE_PULLS] = BROWSE("pulls", "Retrievals", "v_pulls", pulls_fields, pulls_sorts, "item", ),
     [BROWSE_QUARANTINE] = BROWSE("quarantine", "Quarantined files", "v_quarantine", quarantine_fields, quarantine_sorts,

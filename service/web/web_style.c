@@ -10,6 +10,6 @@ __asm__(".pushsection .rodata\n"
         ".type web_style, %object\n"
         "web_style:\n"
         /* one line per file */
-        STYLE("frame.css") ".byte 0\n"
-                           ".size web_style, . - web_style\n"
-                           ".popsection\n");
+        STYLE("frame.css") STYLE("list.css") ".byte 0\n"
+                                             ".size web_style, . - web_style\n"
+                                             ".popsection\n");

@@ -50,6 +50,8 @@ int web_view_lists(const struct web_view *view, const enum report_list_name *nam
 void web_view_more(const struct web_view *view, const struct report_table *table);
 
 int web_view_now(const struct web_view *view, struct error *error);
+int web_view_deliveries(const struct web_view *view, struct error *error);
+int web_view_work(const struct web_view *view, struct error *error);
 int web_view_review(const struct web_view *view, struct error *error);
 int web_view_report(const struct web_view *view, struct error *error);
 int web_view_devices(const struct web_view *view, struct error *error);

@@ -24,7 +24,7 @@ from test_report_night import DESCRIPTION, SEGMENT, STATION, about, small
 
 LATER = "delivery = { retry_seconds = 600.0; retry_max_seconds = 600.0; };\n"  # failed items wait
 TOKEN = "0123456789abcdef0123456789abcdef"
-PAGES = ("", "queue", "review", "failures", "deliveries", "night", "devices", "search")
+PAGES = ("", "queue", "work", "review", "failures", "deliveries", "night", "devices", "search")
 ACCESSION = "A/17 & <b>"
 PATIENT = "P'1\""
 
@@ -183,7 +183,7 @@ def test_the_pages(site):
     review, failed, refused = (series_of(d, state) for state in ("REVIEW", "FAILED", "REFUSED"))
     pages = {path: site.page(path) for path in PAGES}
     assert {page.titled() for page in pages.values()} == {
-        "Overview", "Queue", "Review", "Failures", "Deliveries", "Report", "Devices", "Search"}
+        "Overview", "Queue", "Work", "Review", "Failures", "Deliveries", "Report", "Devices", "Search"}
     for path, page in pages.items():
         assert not {"script", "iframe", "object", "embed", "style"} & set(page.tags), path
         assert not [name for _, name, _ in page.attributes if name.startswith("on") or name == "style"], path

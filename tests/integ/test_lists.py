@@ -1,0 +1,210 @@
+"""The pages Work and Deliveries: filters, counts that equal their lists, orders, pages, links, foreign texts; and 100,000 series."""
+
+import csv
+import html
+import io
+import json
+import os
+import re
+import sys
+import time
+import urllib.parse
+
+import pytest
+from conftest import SOURCE, daemons, free_port
+from test_deliveries import to_archive
+from test_page import Page, Site, busy_site, settings_of
+
+sys.path.append(str(SOURCE / "tests" / "tools"))
+
+import fill_lists  # noqa: E402
+
+FILLED = 400
+MANY = int(os.environ.get("NOCTULE_SERIES", "100000"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lists")
+    with daemons(folder) as daemon:
+        site = busy_site(daemon, folder)
+        fill_lists.fill(site.daemon.root / "noctule.db", FILLED)
+        yield site
+
+
+def plain_site(daemon, folder):
+    return Site(daemon, settings=settings_of(folder / "daemon0" / "root"),
+                extra=f"destinations = ( {to_archive(free_port())} );\n").start()
+
+
+def chips(text):
+    """Returns the count and the address of each chip: {"All": (404, "work")}."""
+    return {re.sub("<.*?>", "", title).strip(): (int(count.replace(",", "")), html.unescape(href)) for href, title, count in
+            re.findall(r'<a class="chip" href="([^"]*)"[^>]*>(.*?)<b>(.*?)</b></a>', text)}
+
+
+def rows(text):
+    return re.findall(r"<tr><td>.*?</tr>", text, re.S)
+
+
+def all_rows(site, address):
+    """Follows the links to the next rows. Returns the rows, and the total that the pages show."""
+    found, totals = [], set()
+    while address:
+        text = site.text(address)
+        found += rows(text)
+        totals |= {int(n.replace(",", "")) for n in re.findall(r'<div class="pager"><span>.*?<b>([\d,]+)</b>', text)}
+        more = re.search(r'<a rel="next" href="([^"]*)">', text)
+        address = html.unescape(more[1]) if more else None
+    (total,) = totals
+    return found, total
+
+
+@pytest.mark.parametrize("address, view", [("work", "v_work"), ("work?modality=CT", "v_work"), ("work?scanner=CT%27%3Cb%3E", "v_work"),
+                                           ("deliveries?destination=RESEARCH", "v_deliveries")])
+def test_counts_equal_their_lists(site, address, view):
+    states = {"work": {"Waiting": ("READY", "DELAYED"), "Receiving": ("GATHERING",)}, "deliveries": {
+        "Waiting": ("PENDING", "SENDING", "DELAYED"), "Not delivered": ("PENDING", "SENDING", "DELAYED", "FAILED")}}[address.split("?")[0]]
+    where = {"modality": "modality = 'CT'", "scanner": "station = 'CT''<b>'", "destination": "destination = 'RESEARCH'"}
+    condition = next((sql for word, sql in where.items() if word in address), "1")
+    for title, (count, href) in chips(site.text(address)).items():
+        names = states.get(title, (title.upper().replace(" ", "_"),))
+        of_state = "1" if title == "All" else f"state IN ({', '.join(map(repr, names))})"
+        (counted,) = site.daemon.query(f"SELECT count(*) AS n FROM {view} WHERE {condition} AND {of_state}")
+        found, total = all_rows(site, href + ("&" if "?" in href else "?") + "limit=200")
+        assert len(found) == total == count == counted["n"], (title, href)
+
+
+def test_the_filter_is_the_address(site):
+    text = site.text("work?modality=CT&text=thorax&since=7d&code=")
+    form = re.search(r"<form class=\"filters\".*?</form>", text, re.S)[0]
+    assert '<option value="CT" selected>' in form and 'name="text" value="thorax"' in form
+    assert '<option value="7d" selected>' in form
+    for chip in chips(text).values():
+        asked = urllib.parse.parse_qs(urllib.parse.urlsplit(chip[1]).query)
+        assert asked["modality"] == ["CT"] and asked["text"] == ["thorax"] and asked["since"] == ["7d"] and "code" not in asked
+    (exported,) = re.findall(r'href="(api/v1/work[^"]*format=csv[^"]*)"', text)
+    listed = list(csv.DictReader(io.StringIO(site.text(html.unescape(exported)), newline="")))
+    assert listed and len(listed) == chips(text)["All"][0] and {row["modality"] for row in listed} == {"CT"}
+    assert all("thorax" in row["series_description"].lower() for row in listed)
+    (exported,) = re.findall(r'href="(api/v1/work[^"]*format=json[^"]*)"', text)
+    assert len(json.loads(site.text(html.unescape(exported)))["items"]) == len(listed)
+    # a field without a place in the form stays
+    assert 'type="hidden" name="code" value="NO_RULE"' in site.text("work?code=NO_RULE")
+
+
+@pytest.mark.parametrize("sort, column", [("seconds", "total_seconds"), ("job", "job"), ("scanner", "station"), ("at", "at"),
+                                          ("instances", "instances"), ("pipeline", "pipeline")])
+def test_columns_sort(site, sort, column):
+    """By title: a second click turns the order."""
+    (link,) = {html.unescape(href) for href in re.findall(rf'<th [^>]*><a href="(work[^"]*sort=-?{sort})"', site.text("work"))}
+    for _ in range(2):
+        address = f"api/v1/{link}&limit=1000"
+        values = [row[column] for row in json.loads(site.text(address))["items"]]
+        known = [value for value in values if value is not None]
+        assert known == sorted(known, reverse="sort=-" in link) and len(set(known)) > 1
+        text = site.text(link)
+        direction = "descending" if "sort=-" in link else "ascending"
+        (other,) = re.findall(rf'<th [^>]*aria-sort="{direction}"><a href="([^"]*)"', text)
+        assert ("sort=-" in other) != ("sort=-" in link)
+        link = html.unescape(other)
+
+
+def test_foreign_texts_stay_text(site):
+    for address in ("work?limit=200", "deliveries?limit=200", "work?text=%3Cscript%3E", "work?scanner=CT%27%3Cb%3E"):
+        page = site.page(address)
+        assert not {"script", "b>"} & set(page.tags) and not [n for _, n, _ in page.attributes if n.startswith("on") or n == "style"]
+        if address != "work?scanner=CT%27%3Cb%3E":
+            assert "<script>alert(1)</script>" in page.data, address
+        assert "\u202e" not in page.data
+    text = site.text("work?limit=200&text=%E9%A0%AD%E9%83%A8")
+    assert len(re.findall("頭部単純CT 5mm" + "脳" * 52, text)) == 2 * len(rows(text)) > 0  # whole, also as tooltip
+    listed = list(csv.DictReader(io.StringIO(site.text("api/v1/work?format=csv&limit=1000&text=HYPERLINK"), newline="")))
+    assert listed and all(row["series_description"] == "'=HYPERLINK(\"http://x\")" for row in listed)
+
+
+def test_a_row_answers_what_then(site):
+    d = site.daemon
+    (refused,) = (row["series_uid"] for row in d.query("SELECT series_uid FROM v_series WHERE state = 'REFUSED' AND series_uid "
+                                                       "NOT LIKE '1.2.3.%'"))
+    (row,) = rows(site.text(f"work?series={refused}"))
+    assert f'href="series?uid={refused}"' in row and "MISSING_SLICE" in row and "Refused" in row
+    (job,) = d.query("SELECT job, series_uid FROM v_jobs WHERE state = 'DONE' AND series_uid NOT LIKE '1.2.3.%'")
+    (row,) = rows(site.text(f"work?series={job['series_uid']}"))
+    assert f'href="job?id={job["job"]}"' in row and "PACS" in row and "Waiting" in row
+
+
+def test_destinations_and_causes(site):
+    """A row per destination whose numbers are links to what they count, and a group per cause."""
+    text, d = site.text("deliveries"), site.daemon
+    (table,) = re.findall(r"<h2>Destinations</h2>(.*?)</table>", text, re.S)
+    for name in ("PACS", "RESEARCH"):
+        (row,) = [row for row in re.findall(r"<tr.*?</tr>", table, re.S) if f">{name}<" in row]
+        for href, count in re.findall(r'<a href="(deliveries\?[^"]*)">([\d,]+)</a>', row):
+            assert f"destination={name}" in href
+            assert all_rows(site, html.unescape(href) + "&limit=200")[1] == int(count.replace(",", "")) > 0
+        (sent,) = d.query("SELECT count(*) AS n FROM v_deliveries WHERE destination = ? AND state = 'SENT' AND sent_at >= "
+                          "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')", name)
+        assert f"{sent['n']} sent in 24 hours" in row and row.count("<rect") >= 8  # 400 series, one per 100 s: 11 hours
+    groups = re.findall(r'<details class="group">(.*?)</details>', text, re.S)
+    expected = d.query("SELECT destination, cause, code, deliveries FROM v_undelivered ORDER BY deliveries DESC")
+    assert len(groups) == len(expected) == 3
+    for group, row in zip(groups, expected):
+        assert f"<b>{row['destination']}</b>: {row['deliveries']} result" in group and row["code"] in group
+        (href,) = re.findall(r'<a href="(deliveries[^"]*)">All of them', group)
+        assert all_rows(site, html.unescape(href) + "&limit=200")[1] == row["deliveries"]
+
+
+@pytest.mark.parametrize("address", ["work?x=1", "work?state=done", "work?sort=x", "work?after=x", "work?limit=0", "work?since=x",
+                                     "deliveries?state=DONE"])
+def test_a_bad_filter_is_refused(site, address):
+    assert "parameter" in site.page(address, 400).data
+
+
+def test_the_first_day_says_how(daemon, tmp_path):
+    site = plain_site(daemon, tmp_path)
+    page = site.page("work")
+    assert "No series has been received" in page.data and str(site.daemon.inbox) in page.data
+    assert "matches the filter" in site.page("work?state=DONE").data
+
+
+def filters_of(site, list_name):
+    """Every filter of a list with a value that finds many rows, one that finds few, and one that finds none; and every order."""
+    operation = json.loads(site.text("api/v1/openapi.json"))["paths"][f"/api/v1/{list_name}"]["get"]
+    for parameter in operation["parameters"]:
+        schema = parameter["schema"]
+        if parameter["name"] in ("after", "limit", "format"):
+            continue
+        values = schema.get("enum") or (["7d", "2026-01-01"] if "anyOf" in schema else ["60", "1"] if schema["type"] != "string" else
+                                        ["CT", "PACS", "thorax", "nothing at all", "1.2.3.77", "4711"])
+        yield from (f"{parameter['name']}={urllib.parse.quote(value)}" for value in values)
+
+
+def test_lists_of_100_000_series(tmp_path_factory):
+    """Every filter, order and page answers. NOCTULE_TIMES=FILE receives the milliseconds of each, the best of three."""
+    folder = tmp_path_factory.mktemp("many")
+    with daemons(folder) as daemon:
+        site = plain_site(daemon, folder)
+        fill_lists.fill(site.daemon.root / "noctule.db", MANY)
+        addresses = ["work", "deliveries", "api/v1/status", "api/v1/groups", "api/v1/trends", "api/v1/destinations"]
+        addresses += [f"{page}?{value}" for name in ("work", "deliveries") for page in (name, f"api/v1/{name}")
+                      for value in filters_of(site, name)]
+        for page in ("work", "deliveries"):  # the second page, and one in the middle
+            second = html.unescape(re.search(r'<a rel="next" href="([^"]*)">', site.text(page))[1])
+            addresses.append(second)
+        middle = json.loads(site.text("api/v1/work?before=30d&limit=1"))["next"]
+        addresses.append("work?after=" + urllib.parse.quote(middle))
+        times = {}
+        for address in addresses:
+            tries = []
+            for _ in range(3):
+                start = time.monotonic()
+                site.get(address)
+                tries.append(time.monotonic() - start)
+            times[address] = min(tries) * 1000
+        if file := os.environ.get("NOCTULE_TIMES"):
+            with open(file, "w") as out:
+                out.writelines(f"{ms:7.1f} {address}\n" for address, ms in sorted(times.items(), key=lambda item: -item[1]))
+        assert Page(site.text("work")).titled() == "Work"
+        (works,) = site.daemon.query("SELECT count(*) AS n FROM v_work")
+        assert chips(site.text("work"))["All"][0] == works["n"] == MANY
