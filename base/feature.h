@@ -25,6 +25,8 @@ struct feature {
     const char *missing_reason; /* "" if there is a value, else "EMPTY_REGION" ... (terms.def) */
     const char *unit;           /* UCUM */
     const char *settings;       /* "aggregation=3d-merged;distance=1": see below */
+    bool has_path;              /* a length, measured between two points in mm (LPS) */
+    double path[2][3];
 };
 
 /*

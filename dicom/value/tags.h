@@ -186,6 +186,8 @@ enum dicom_tag {
     TAG_AlgorithmParameters = 0x00660032,
     TAG_AlgorithmName = 0x00660036,
 
+    TAG_GraphicData = 0x00700022,
+    TAG_GraphicType = 0x00700023,
     TAG_ContentLabel = 0x00700080,
     TAG_ContentDescription = 0x00700081,
     TAG_ContentCreatorName = 0x00700084,

@@ -208,6 +208,18 @@ element_fd(struct element_buffer *buffer, uint32_t tag, double value)
 }
 
 void
+element_fl(struct element_buffer *buffer, uint32_t tag, const double *values, size_t count)
+{
+    element_header(buffer, tag, "FL", (uint32_t)(4 * count));
+    for (size_t i = 0; i < count; i++) {
+        const float value = (float)values[i];
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof(bits));
+        element_append_number(buffer, bits, 4);
+    }
+}
+
+void
 element_at(struct element_buffer *buffer, uint32_t tag, uint32_t value)
 {
     element_header(buffer, tag, "AT", 4);

@@ -57,6 +57,8 @@ void element_us(struct element_buffer *buffer, uint32_t tag, const uint16_t *val
 void element_ul(struct element_buffer *buffer, uint32_t tag, const uint32_t *values, size_t count);
 /* Appends one double. */
 void element_fd(struct element_buffer *buffer, uint32_t tag, double value);
+/* Appends an element of VR FL. Values are rounded to single precision. */
+void element_fl(struct element_buffer *buffer, uint32_t tag, const double *values, size_t count);
 void element_at(struct element_buffer *buffer, uint32_t tag, uint32_t value);
 
 /* Return the mark that element_close needs. The caller must close in reverse order of opening. */

@@ -8,6 +8,8 @@ import re
 import subprocess
 from itertools import combinations
 
+import highdicom
+import nibabel
 import numpy as np
 import pydicom
 import pytest
@@ -20,7 +22,7 @@ from test_contours import Planes, ring, structure_set
 from test_page import Site
 from test_run import seg_masks
 from test_seg import dciodvfy_remarks
-from test_sr import children, one
+from test_sr import children, code_of, one
 from texture_runs import TYPE, assert_no_new_remarks, features, measurements_of, series
 
 THIN = (0.5, 0.5, 3.0)
@@ -309,6 +311,95 @@ def test_the_report_of_ct_has_codes_and_method(tmp_path):
     assert {name: codes for name, (_, _, _, codes) in report.items() if codes} == {"agatston": [["370129005", "112055"]]}
     assert told["agatston"]["value"] == told["agatston_any_slices"]["value"] > 0
     assert_no_new_remarks(output / "sr.dcm", source)
+
+
+def turned(source):
+    """Gives the slices of a series an oblique orientation."""
+    axes = np.linalg.qr(np.array([[0.9, 0.3, -0.2], [-0.1, 0.8, 0.4], [0.3, -0.2, 1.0]]))[0].T
+    axes[2] *= np.linalg.det(axes)
+    for path in source.glob("*.dcm"):
+        dataset = pydicom.dcmread(path)
+        dataset.ImageOrientationPatient = [f"{value:.12f}" for value in axes[:2].ravel()]
+        dataset.ImagePositionPatient = [f"{value:.9f}" for value in (-40.5, 12.25, 7.0) + dataset.ImagePositionPatient[2] * axes[2]]
+        dataset.save_as(path)
+
+
+def test_the_ends_of_diameters_are_in_the_root_report(tmp_path):
+    """As SCOORD3D, from which the lengths are inferred (TID 1400). The ends are on the outline of an area in one slice."""
+    values = np.where(blobs(11) > 1, 250, -980)
+    spacing = (0.75, 0.5, 3.0)
+    source = hounsfield(tmp_path / "in", values, spacing)
+    turned(source)
+    done, output = run(source, tmp_path, "diameters", "pd15", low=0.0, extra='results = [ "seg", "sr" ]; sr_class = "comprehensive-3d";')
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = {f["name"]: f["value"] for f in features(output)}
+    assert (told["long_axis"], told["short_axis"]) == pytest.approx(diameters_of(values == 250, spacing), rel=1e-9)
+    datasets = sorted((pydicom.dcmread(path) for path in source.glob("*.dcm")), key=lambda d: d.InstanceNumber)
+    report = pydicom.dcmread(output / "sr.dcm")
+    group, = children(one(report, "CONTAINER", "126010"), "CONTAINER", "125007")
+    lines = {}
+    for item in children(group, "NUM"):
+        paths = children(item, "SCOORD3D")
+        if CODES[code_of(item.ConceptNameCodeSequence)[:2]] not in ("long_axis", "short_axis"):
+            assert paths == []
+            continue
+        (path,) = paths
+        assert (path.RelationshipType, path.GraphicType, code_of(path.ConceptNameCodeSequence)) == (
+            "INFERRED FROM", "POLYLINE", ("121055", "DCM", "Path"))
+        assert path.ReferencedFrameOfReferenceUID == datasets[0].FrameOfReferenceUID
+        ends = np.array(path.GraphicData, float).reshape(2, 3)
+        assert np.linalg.norm(ends[1] - ends[0]) == pytest.approx(float(item.MeasuredValueSequence[0].NumericValue), rel=1e-5)
+        lines[CODES[code_of(item.ConceptNameCodeSequence)[:2]]] = ends
+    assert abs(np.dot(*(ends[1] - ends[0] for ends in lines.values()))) < 1e-3 * told["long_axis"] * told["short_axis"]
+    axes = np.array(datasets[0].ImageOrientationPatient, float).reshape(2, 3)
+    normal = np.cross(*axes)
+    heights = [np.dot(normal, dataset.ImagePositionPatient) for dataset in datasets]
+    z = int(np.argmin(np.abs(heights - normal @ lines["long_axis"][0])))
+    mask = np.stack([d.pixel_array for d in datasets])[z] == 250 + 1024
+    places = {name: (ends - np.array(datasets[z].ImagePositionPatient, float)) @ axes.T / spacing[:2] for name, ends in lines.items()}
+    for name, ends in lines.items():
+        assert np.abs((ends - np.array(datasets[z].ImagePositionPatient, float)) @ normal).max() < 1e-4, name
+    for x, y in places["long_axis"]:  # in the middle of an edge between the area and other voxels
+        (near_x, near_y), halves = np.rint([x, y]), np.abs(2 * np.array([x, y]) - np.rint(2 * np.array([x, y])))
+        assert halves.max() < 1e-3 and (abs(x - near_x) > 0.4) != (abs(y - near_y) > 0.4)
+        sides = [(int(round(y + dy)), int(round(x + dx))) for dy, dx in
+                 (((0, -0.5), (0, 0.5)) if abs(x - near_x) > 0.4 else ((-0.5, 0), (0.5, 0)))]
+        assert sorted(bool(mask[side]) for side in sides) == [False, True]
+    labels, _ = ndimage.label(mask)
+    hull_of = None
+    for label in range(1, labels.max() + 1):
+        rows, columns = np.nonzero(labels == label)
+        edges = np.array([(x + dx, y + dy) for x, y in zip(columns, rows) for dx, dy in ((0.5, 0), (-0.5, 0), (0, 0.5), (0, -0.5))])
+        hull = ConvexHull(edges * spacing[:2])
+        if all(np.abs(hull.points - place * spacing[:2]).sum(axis=1).min() < 1e-3 for place in places["long_axis"]):
+            hull_of = hull
+    for place in places["short_axis"]:  # on the hull of the same area
+        assert abs((hull_of.equations[:, :2] @ (place * spacing[:2]) + hull_of.equations[:, 2]).max()) < 1e-3
+    assert_no_new_remarks(output / "sr.dcm", source)
+    shown = subprocess.run(["dsrdump", output / "sr.dcm"], capture_output=True, text=True)
+    assert shown.returncode == 0 and shown.stderr == "" and shown.stdout.count("SCOORD3D") == 2
+    (read,) = highdicom.sr.Comprehensive3DSR.from_dataset(report).content.get_volumetric_roi_measurement_groups()
+    assert {m.name.value: m.value for m in read.get_measurements()}["103339001"] == told["long_axis"]
+
+
+def test_the_ends_of_diameters_in_a_straightened_stack(tmp_path):
+    """They are on edges of the voxels of the grid, which NIfTI files have."""
+    phantom(tmp_path / "in", "--size", "48x44x20", "--tilt", "15")
+    done, output = run(tmp_path / "in", tmp_path, "diameters", low=0.0,
+                       extra='results = [ "seg", "sr", "nifti" ]; sr_class = "comprehensive-3d";')
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = {f["name"]: f["value"] for f in features(output)}
+    labels = nibabel.load(output / "labels.nii.gz")
+    inside = np.pad(np.asarray(labels.dataobj), 1)[1:, 1:, 1:]  # index -1 is outside
+    group, = children(one(pydicom.dcmread(output / "sr.dcm"), "CONTAINER", "126010"), "CONTAINER", "125007")
+    for item, name in zip(children(group, "NUM"), ("long_axis", "short_axis"), strict=True):
+        ends = np.array(children(item, "SCOORD3D")[0].GraphicData, float).reshape(2, 3)
+        assert np.linalg.norm(ends[1] - ends[0]) == pytest.approx(told[name], rel=1e-5)
+        x, y, z, _ = np.linalg.inv(labels.affine) @ np.vstack([(ends * (-1, -1, 1)).T, np.ones(2)])
+        assert np.abs(z - np.rint(z[0])).max() < 1e-4
+        for end in range(2 if name == "long_axis" else 0):
+            near = [(round(x[end] + dx), round(y[end] + dy), round(z[0])) for dx, dy in ((0.3, 0), (-0.3, 0), (0, 0.3), (0, -0.3))]
+            assert {int(inside[voxel]) for voxel in near} == {0, 1}
 
 
 # --- equal on all backends ---

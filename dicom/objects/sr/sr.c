@@ -175,7 +175,8 @@ write_report(struct sr_writer *w, int fd, struct error *error)
     int rc = dataset_writer_open(&w->set, sr_request_is_ascii(request), error);
     if (rc)
         return rc;
-    if (sr_make_identity(request, &w->set.identity) || sr_device_uid(request->seg, w->device_uid) || list_sources(w))
+    if (sr_make_identity(request, &w->set.identity) || sr_device_uid(request->seg, w->device_uid) ||
+        derived_frame_of_reference_uid(&request->seg->source, w->frame_of_reference_uid) || list_sources(w))
         return dataset_out_of_memory(&w->set, error);
     sr_put_modules(w);
     sr_put_content(w);

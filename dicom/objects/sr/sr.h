@@ -64,6 +64,9 @@ struct sr_measurement {
     size_t parameter_count;
     struct sr_words words[SR_MAX_WORDS];
     size_t words_count;
+    /* Of a length: its ends in mm, in the frame of reference of the source. Comprehensive 3D SR only. */
+    bool has_path;
+    double path[2][3];
 };
 
 #define SR_WHOLE_VOLUME (-1)

@@ -71,6 +71,12 @@ sr_absence(const struct sr_measurement *measurement)
 }
 
 bool
+sr_has_path(const struct sr_request *request, const struct sr_measurement *measurement)
+{
+    return request->comprehensive_3d && measurement->has_path && !sr_absence(measurement);
+}
+
+bool
 sr_has_parameters(const struct sr_request *request)
 {
     return request->algorithm_parameters && request->algorithm_parameters[0] != '\0';
@@ -101,7 +107,7 @@ name_value(struct uid_name *name, double value)
 }
 
 static void
-name_measurement(struct uid_name *name, const struct sr_measurement *measurement)
+name_measurement(struct uid_name *name, const struct sr_request *request, const struct sr_measurement *measurement)
 {
     name_code(name, &measurement->concept);
     name_code(name, &measurement->unit);
@@ -123,6 +129,8 @@ name_measurement(struct uid_name *name, const struct sr_measurement *measurement
         name_code(name, &measurement->words[i].concept);
         uid_name_text(name, measurement->words[i].text);
     }
+    for (int i = 0; i < 6 && sr_has_path(request, measurement); i++)
+        name_value(name, measurement->path[i / 3][i % 3]);
 }
 
 struct sr_naming {
@@ -153,7 +161,7 @@ sr_make_uid(const struct sr_naming *naming, const char *role, const struct deriv
         uid_name_number(name, group->segment);
         uid_name_number(name, (int64_t)group->measurement_count);
         for (size_t i = 0; i < group->measurement_count; i++)
-            name_measurement(name, &group->measurements[i]);
+            name_measurement(name, request, &group->measurements[i]);
     }
     if (request->comprehensive_3d) {
         uid_name_text(name, SR_3D_SOP_CLASS);

@@ -32,6 +32,8 @@ int sr_track(const struct sr_request *request, const struct sr_group *group, cha
 /* Returns the reason for a missing number as text, or NULL. The other returns whether there is any
  * parameter. */
 const char *sr_absence(const struct sr_measurement *measurement);
+/* Returns whether the ends of a length are part of the report. */
+bool sr_has_path(const struct sr_request *request, const struct sr_measurement *measurement);
 bool sr_has_parameters(const struct sr_request *request);
 /* Returns the comment on the report as a whole (from the SEG request's source), or NULL. */
 const char *sr_remark(const struct sr_request *request);

@@ -98,6 +98,17 @@ sr_add_number(struct sr_writer *w, const char *relation, const struct coded_conc
     sr_end(w, &leaf);
 }
 
+void
+sr_add_path(struct sr_writer *w, const struct coded_concept *concept, const double path[2][3])
+{
+    struct element_buffer *to = &w->set.elements;
+    const struct sr_branch leaf = sr_begin(w, SR_INFERRED_FROM, "SCOORD3D", concept);
+    element_fl(to, TAG_GraphicData, path[0], 6);
+    element_text(to, TAG_GraphicType, "CS", "POLYLINE");
+    element_text(to, TAG_ReferencedFrameOfReferenceUID, "UI", w->frame_of_reference_uid);
+    sr_end(w, &leaf);
+}
+
 /* The tag of the reference is below those of the item's other attributes. */
 struct sr_branch
 sr_begin_reference(struct sr_writer *w, const char *type, const struct coded_concept *concept,

@@ -148,7 +148,7 @@ put_measurement(struct sr_writer *w, const struct sr_measurement *measurement)
     else
         sr_put_number(w, measurement->value, &measurement->unit);
     if (absence || measurement->modifier_count > 0 || measurement->parameter_count > 0 ||
-        measurement->words_count > 0) {
+        measurement->words_count > 0 || sr_has_path(w->request, measurement)) {
         sr_begin_children(w, &item);
         /* The settings of a number, and the reason if it is missing. */
         for (size_t i = 0; i < measurement->modifier_count; i++)
@@ -158,6 +158,8 @@ put_measurement(struct sr_writer *w, const struct sr_measurement *measurement)
         for (size_t i = 0; i < measurement->parameter_count; i++)
             sr_add_number(w, SR_INFERRED_FROM, &measurement->parameters[i].concept, measurement->parameters[i].value,
                           &measurement->parameters[i].unit);
+        if (sr_has_path(w->request, measurement))
+            sr_add_path(w, DCM("121055", "Path"), measurement->path);
         if (absence)
             sr_add_text(w, SR_HAS_PROPERTIES, DCM("121106", "Comment"), absence);
     }

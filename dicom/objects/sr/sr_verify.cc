@@ -172,7 +172,7 @@ class SrVerifier
     void check_context(Walk &walk)
     {
         char device[DICOM_UID_SIZE];
-        if (sr_device_uid(&seg_, device))
+        if (sr_device_uid(&seg_, device) || derived_frame_of_reference_uid(&seg_.source, frame_of_reference_))
             throw std::bad_alloc();
         const auto context = DSRTypes::RT_hasObsContext;
         walk.code(DSRTypes::RT_hasConceptMod, CODE_DCM_LanguageOfContentItemAndDescendants,
@@ -368,6 +368,8 @@ class SrVerifier
             for (size_t i = 0; i < value->parameter_count; i++)
                 walk.number(DSRTypes::RT_inferredFrom, code(value->parameters[i].concept), value->parameters[i].value,
                             code(value->parameters[i].unit));
+            if (sr_has_path(&request_, value))
+                walk.path({"121055", "DCM", "Path"}, value->path, frame_of_reference_);
             if (absence)
                 walk.text(DSRTypes::RT_hasProperties, CODE_DCM_Comment, lines(absence));
             walk.up();
@@ -410,6 +412,7 @@ class SrVerifier
     DcmDataset &dataset_;
     const bool utf8_;                                    /* its texts are UTF-8 */
     std::vector<const struct dicom_instance *> sources_; /* by ascending plane, each once */
+    char frame_of_reference_[DICOM_UID_SIZE] = "";
 };
 
 } // namespace

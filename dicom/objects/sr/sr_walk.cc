@@ -142,6 +142,27 @@ Walk::number(DSRTypes::E_RelationshipType relation, const Code &concept, double 
 }
 
 void
+Walk::path(const Code &concept, const double (&expected)[2][3], const std::string &frame_of_reference)
+{
+    DSRSpatialCoordinates3DValue *value =
+        next(DSRTypes::RT_inferredFrom, DSRTypes::VT_SCoord3D, &concept).getSpatialCoordinates3DPtr();
+    if (value->getGraphicType() != DSRTypes::GT3_Polyline || value->getGraphicDataList().getNumberOfItems() != 2)
+        differ("%s: the ends of a length are not two points", where.c_str());
+    if (value->getFrameOfReferenceUID().c_str() != frame_of_reference)
+        differ("%s: the ends of a length are in another frame of reference", where.c_str());
+    for (size_t i = 0; i < 2; i++) {
+        const DSRGraphicData3DItem &point = value->getGraphicDataList().getItem(i + 1);
+        const float found[3] = {point.XCoord, point.YCoord, point.ZCoord};
+        for (size_t axis = 0; axis < 3; axis++) {
+            const auto wanted = static_cast<float>(expected[i][axis]);
+            if (memcmp(&found[axis], &wanted, sizeof(wanted)) != 0)
+                differ("%s: an end of a length is at %.9g instead of %.9g", where.c_str(),
+                       static_cast<double>(found[axis]), static_cast<double>(wanted));
+        }
+    }
+}
+
+void
 Walk::string(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, const Code &concept,
              const std::string &expected)
 {

@@ -55,6 +55,7 @@ class Walk
     void code(DSRTypes::E_RelationshipType relation, const Code &concept, const Code &expected);
     void number(DSRTypes::E_RelationshipType relation, const Code &concept, double expected, const Code &unit);
     void text(DSRTypes::E_RelationshipType relation, const Code &concept, const std::string &expected);
+    void path(const Code &concept, const double (&expected)[2][3], const std::string &frame_of_reference);
     void uid(DSRTypes::E_RelationshipType relation, const Code &concept, const std::string &expected);
     /* `concept` is NULL for an item without name. */
     void image(const Code *concept, const Reference &expected);

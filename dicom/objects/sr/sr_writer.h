@@ -9,7 +9,8 @@
 struct sr_writer {
     const struct sr_request *request;
     char device_uid[DICOM_UID_SIZE];
-    int32_t *sources; /* instances of the stack, each once, by ascending plane */
+    char frame_of_reference_uid[DICOM_UID_SIZE]; /* of the source, or derived */
+    int32_t *sources;                            /* instances of the stack, each once, by ascending plane */
     int32_t source_count;
     struct dataset_writer set;
 };
@@ -70,6 +71,9 @@ void sr_add_code(struct sr_writer *w, const char *relation, const struct coded_c
                  const struct coded_concept *code);
 void sr_add_number(struct sr_writer *w, const char *relation, const struct coded_concept *concept, double value,
                    const struct coded_concept *unit);
+
+/* Adds the two points from which a length is inferred (TID 1400), in the frame of reference of the report. */
+void sr_add_path(struct sr_writer *w, const struct coded_concept *concept, const double path[2][3]);
 
 /* Reference to a whole instance, to some of its frames or to one of its segments. */
 struct sr_image {

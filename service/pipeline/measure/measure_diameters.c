@@ -80,15 +80,15 @@ hull_square(const struct hulled *hull, size_t i, size_t j)
 }
 
 /*
- * Returns the longest chord at right angles to that of two corners. Its length is a concave function of the place along
+ * Returns the longest chord at right angles to that of two corners, the first one of equals. Its length is a concave function of the place along
  * them, which is linear between corners, so that one of the longest chords is at a corner.
  */
-static double
+static struct diameter
 hull_across(const struct hulled *hull, size_t from, size_t to, double length)
 {
     const double x = (double)(hull->corners[to].x - hull->corners[from].x) * hull->half[0] / length;
     const double y = (double)(hull->corners[to].y - hull->corners[from].y) * hull->half[1] / length;
-    double most = 0;
+    struct diameter most = {.length = 0};
     for (size_t i = 0; i < hull->count; i++) {
         const struct hull_corner *at = &hull->corners[i];
         const double along = (double)at->x * hull->half[0] * x + (double)at->y * hull->half[1] * y;
@@ -108,14 +108,20 @@ hull_across(const struct hulled *hull, size_t from, size_t to, double length)
             ends[0] = fmin(ends[0], own[0] == own[1] ? fmin(beside[0], beside[1]) : place);
             ends[1] = fmax(ends[1], own[0] == own[1] ? fmax(beside[0], beside[1]) : place);
         }
-        most = fmax(most, ends[1] - ends[0]);
+        if (ends[1] - ends[0] <= most.length)
+            continue;
+        most.length = ends[1] - ends[0];
+        for (int end = 0; end < 2; end++) {
+            most.ends[end][0] = along * x - ends[end] * y;
+            most.ends[end][1] = along * y + ends[end] * x;
+        }
     }
     return most;
 }
 
-/* Takes the diameters of a hull if they are longer. *square: of the longest diameter so far. */
+/* Takes the diameters of a hull in this slice if they are longer. *square: of the longest diameter so far. */
 static void
-hull_measure(const struct hulled *hull, double *square, struct diameters *diameters)
+hull_measure(const struct hulled *hull, int64_t slice, double *square, struct diameters *diameters)
 {
     double most = 0;
     for (size_t i = 0; i < hull->count; i++)
@@ -124,12 +130,23 @@ hull_measure(const struct hulled *hull, double *square, struct diameters *diamet
     if (most < *square)
         return;
     if (most > *square)
-        *diameters = (struct diameters){sqrt(most), 0};
+        *diameters = (struct diameters){.longest.length = sqrt(most)};
     *square = most;
     for (size_t i = 0; i < hull->count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (hull_square(hull, i, j) == most)
-                diameters->across = fmax(diameters->across, hull_across(hull, i, j, diameters->longest));
+        for (size_t j = 0; j < i; j++) {
+            if (hull_square(hull, i, j) != most)
+                continue;
+            const struct diameter across = hull_across(hull, i, j, diameters->longest.length);
+            const size_t corners[2] = {j, i};
+            if (across.length <= diameters->across.length)
+                continue;
+            diameters->across = across;
+            diameters->slice = slice;
+            for (int end = 0; end < 2; end++) {
+                diameters->longest.ends[end][0] = (double)hull->corners[corners[end]].x * hull->half[0];
+                diameters->longest.ends[end][1] = (double)hull->corners[corners[end]].y * hull->half[1];
+            }
+        }
 }
 
 int
@@ -143,7 +160,7 @@ diameters_find(const struct image_extent *extent, const uint64_t *bits, const do
                           .half = {spacing[0] / 2, spacing[1] / 2}};
     double square = 0;
     int rc = hull.ends[0] && hull.corners ? 0 : -ENOMEM;
-    *diameters = (struct diameters){0, 0};
+    *diameters = (struct diameters){.slice = 0};
     hull.ends[1] = rc == 0 ? hull.ends[0] + lines : NULL;
     for (int64_t z = 0; z < extent->slices && rc == 0; z++) {
         struct component_run *runs;
@@ -153,7 +170,7 @@ diameters_find(const struct image_extent *extent, const uint64_t *bits, const do
             for (end = i + 1; end < count && runs[end].component == runs[i].component;)
                 end++;
             hull_make(&hull, runs + i, end - i);
-            hull_measure(&hull, &square, diameters);
+            hull_measure(&hull, z, &square, diameters);
         }
         free(runs);
     }

@@ -133,6 +133,8 @@ struct quantified {
     struct image_range *paddings;
     uint64_t *histograms;
     struct feature_value values[QUANTITY_VALUES];
+    bool has_paths; /* of the two diameters */
+    double paths[2][2][3];
     struct error *error;
 };
 
@@ -260,6 +262,22 @@ measure_agatston(struct quantified *of)
     return rc;
 }
 
+/* Returns the ends in the patient. A slice of images has the position that its header states. */
+static void
+place_diameter(const struct quantified *of, int64_t slice, const struct diameter *diameter, double path[2][3])
+{
+    const struct grid *grid = of->request->grid;
+    const struct geometry_stack *stack = grid->stack;
+    const struct geometry_plane *plane = &stack->planes[slice];
+    const double *position = grid->straight ? NULL : grid->instances[plane->instance]->frames[plane->frame].position;
+    for (int end = 0; end < 2; end++)
+        for (int i = 0; i < 3; i++) {
+            const double above = (plane->position - stack->planes[0].position) * stack->axes[6 + i];
+            path[end][i] = (position ? position[i] : stack->origin[i] + above) +
+                           stack->axes[i] * diameter->ends[end][0] + stack->axes[3 + i] * diameter->ends[end][1];
+        }
+}
+
 static int
 measure_diameters(struct quantified *of)
 {
@@ -267,9 +285,12 @@ measure_diameters(struct quantified *of)
     const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
     struct diameters found;
     const int rc = diameters_find(&extent, of->mask->bits, stack->spacing, &found);
-    if (rc == 0 && found.longest > 0) {
-        of->values[QUANTITY_VALUE_LONG_AXIS] = feature_present(found.longest);
-        of->values[QUANTITY_VALUE_SHORT_AXIS] = feature_present(found.across);
+    if (rc == 0 && found.longest.length > 0) {
+        of->values[QUANTITY_VALUE_LONG_AXIS] = feature_present(found.longest.length);
+        of->values[QUANTITY_VALUE_SHORT_AXIS] = feature_present(found.across.length);
+        place_diameter(of, found.slice, &found.longest, of->paths[0]);
+        place_diameter(of, found.slice, &found.across, of->paths[1]);
+        of->has_paths = stack->has_geometry;
     }
     return rc;
 }
@@ -318,7 +339,7 @@ add_features(const struct quantified *of, size_t segment, struct feature_set *fe
         if (!quantity_is_wanted(of, row->quantity))
             continue;
         value_unit_times(value_unit, row->power, row->unit, unit);
-        const struct feature feature = {
+        struct feature feature = {
             .segment = conf_segment_number(request->pipeline, segment),
             .label = request->pipeline->segments[segment].label,
             .family = "quantity",
@@ -329,7 +350,10 @@ add_features(const struct quantified *of, size_t segment, struct feature_set *fe
             .missing_reason = feature_missing_names[of->values[v].missing],
             .unit = unit,
             .settings = "",
+            .has_path = of->has_paths && row->quantity == QUANTITY_DIAMETERS,
         };
+        if (feature.has_path)
+            memcpy(feature.path, of->paths[v == QUANTITY_VALUE_LONG_AXIS ? 0 : 1], sizeof feature.path);
         rc = feature_set_add(features, &feature);
     }
     return rc ? error_set_system(of->error, rc, "measure quantities") : 0;
@@ -364,6 +388,7 @@ quantities_measure(const struct quantities_request *request, struct feature_set 
             continue;
         for (int v = 0; v < QUANTITY_VALUES; v++)
             of.values[v] = feature_absent(FEATURE_EMPTY_REGION);
+        of.has_paths = false;
         rc = pipeline_stopped(request->watch) ? -ECANCELED : measure_segment(&of);
         if (rc == 0)
             rc = add_features(&of, i, features);

@@ -35,9 +35,16 @@ struct quantities_request {
  */
 int quantities_measure(const struct quantities_request *request, struct feature_set *features, struct error *error);
 
-/* The longest diameter of a component of a slice, and the longest diameter at right angles to it, in mm; 0: no voxel. */
+/* A diameter in a slice: its length in mm, and its ends in mm from the centre of the first voxel of the slice. */
+struct diameter {
+    double length;
+    double ends[2][2]; /* along rows, and along columns */
+};
+
+/* The longest diameter of a component of a slice, and the longest diameter at right angles to it; lengths 0: no voxel. */
 struct diameters {
-    double longest, across;
+    struct diameter longest, across;
+    int64_t slice;
 };
 
 /*

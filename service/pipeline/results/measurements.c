@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 int
 measurements_make(const struct feature_set *set, size_t listed, const char *value_unit,
@@ -27,7 +28,9 @@ measurements_make(const struct feature_set *set, size_t listed, const char *valu
             .concept = sr_feature_concept(feature->ibsi, feature->name, feature->meaning),
             .unit = sr_unit(feature->unit),
             .value = feature->value,
+            .has_path = feature->has_path,
         };
+        memcpy(measurement->path, feature->path, sizeof measurement->path);
         sr_make_absent(measurement, feature->missing_reason);
         sr_describe(measurement, feature->settings, value_unit, measurements->words[i]);
         if (!group || feature->segment != feature[-1].segment) {

@@ -95,6 +95,30 @@ START_TEST(settings_as_text)
 
 END_TEST
 
+/* Of a Comprehensive 3D SR only: an Enhanced SR has no 3D coordinates (PS3.3 A.35.2.3.1). They are part of the UIDs. */
+START_TEST(ends_of_a_length)
+{
+    sample.measurements[0].has_path = true;
+    memcpy(sample.measurements[0].path, (const double[2][3]){{-1.5, 2.25, 3}, {4, -5.125, 1e-3}}, sizeof(double[2][3]));
+    written_expect_same_again(&object);
+    ck_assert_int_eq(written_count_text(&object, "SCOORD3D"), 0);
+    sample.request.comprehensive_3d = true;
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "SCOORD3D"), 1);
+    for (int byte = 0; byte < 24; byte++)
+        written_expect_damage(&object, written_find_value(&object, 0x00700022, "FL", 1) + byte, 1,
+                              "an end of a length");
+    written_expect_damage(&object, written_find_text(&object, "POLYLINE", 1), 'P' ^ 'Q', "");
+    written_expect_damage(&object, written_find_value(&object, 0x30060024, "UI", 1), 1, "another frame of reference");
+    written_expect_damage(&object, written_find_text(&object, "121055", 1), 1, "a concept name");
+    sample.measurements[0].path[1][2] += 1e-9; /* less than single precision has */
+    written_expect_refused(&object, "SOPInstanceUID");
+    sample.measurements[0].has_path = false;
+    written_expect_refused(&object, "SOPInstanceUID");
+}
+
+END_TEST
+
 /* A number must not match an absent value, nor an absent value a number. */
 START_TEST(reasons_for_absent_values)
 {
@@ -257,6 +281,7 @@ main(void)
     tcase_add_test(tests, a_decimal_text);
     tcase_add_test(tests, codes);
     tcase_add_test(tests, settings_as_text);
+    tcase_add_test(tests, ends_of_a_length);
     tcase_add_test(tests, reasons_for_absent_values);
     tcase_add_test(tests, identifiers_of_the_segment);
     tcase_add_test(tests, references);

@@ -36,8 +36,8 @@ assert_diameters(double x_mm, double y_mm, double longest, double across)
     const double spacing[3] = {x_mm, y_mm, 3};
     struct diameters found;
     ck_assert_int_eq(diameters_find(&extent, bits, spacing, &found), 0);
-    ck_assert_double_eq_tol(found.longest, longest, 1e-12);
-    ck_assert_double_eq_tol(found.across, across, 1e-12);
+    ck_assert_double_eq_tol(found.longest.length, longest, 1e-12);
+    ck_assert_double_eq_tol(found.across.length, across, 1e-12);
     memset(bits, 0, sizeof bits);
 }
 
