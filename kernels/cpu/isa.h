@@ -101,6 +101,9 @@ struct isa_pair_rows {
 
 struct range_clipping; /* kernels/range/range.h */
 struct coarse_rule;    /* kernels/coarse/coarse_rule.h */
+struct fft_plan;       /* kernels/filter/fft.h */
+struct fft_lanes;      /* likewise */
+struct spectral_plan;  /* kernels/filter/spectral.h */
 
 /* Values that isa.smooth16 computes at a time: rows must have room for a multiple. */
 enum { ISA_SMOOTH = 64 };
@@ -203,6 +206,12 @@ struct isa {
     void (*unite_shifted)(const struct isa_shifted *from, int64_t words, uint64_t *to);
     /* Adds each bit to its counter: bit j of the counters is in counts[j * words], ..., and `digits` of them may change. */
     void (*count_up)(const uint64_t *bits, int64_t words, int digits, uint64_t *counts);
+    /* Transforms FFT_LANES lines (fft.h). `other` has as much memory as `values`, and `space` as much as the largest
+     * radix. Returns the memory of the result, one of the first two. */
+    struct fft_lanes *(*fft_lines)(const struct fft_plan *plan, bool inverse, struct fft_lanes *values,
+                                   struct fft_lanes *other, struct fft_lanes *space);
+    /* Multiplies the transformed columns kx .. kx + FFT_LANES - 1 of row ky with the transfer function (spectral.h). */
+    void (*spectral_apply)(const struct spectral_plan *plan, int64_t kx, int64_t ky, struct fft_lanes *values);
     /* Returns the unions, rows->words + 2 words apart. Bits widened beyond the words are lost. */
     const uint64_t *(*unite)(const struct isa_rows *rows, uint64_t *space);
 };

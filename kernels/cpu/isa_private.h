@@ -874,6 +874,9 @@ weigh64(const double *const *rows, const double *weights, int64_t taps, int64_t 
         return runs;                                                                                                   \
     }
 
+#include "kernels/filter/fft_lines.h"
+#include "kernels/filter/spectral_lines.h"
+
 /* The table's loops without instruction-set specific versions. */
 #define ISA_LOOPS                                                                                                      \
     .unite_shifted = unite_shifted, .count_up = count_up, .extremes8 = extremes8, .extremes16 = extremes16,            \
@@ -881,6 +884,6 @@ weigh64(const double *const *rows, const double *weights, int64_t taps, int64_t 
     .largest16 = largest16, .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                  \
     .count_bits = count_bits, .count_runs = count_runs, .touches = touches, .unite_pair = unite_pair, .unite = unite,  \
     .clip8 = clip8, .clip16 = clip16, .add16 = add16, .fold32 = fold32, .blocks16 = blocks16, .smooth16 = smooth16,    \
-    .weigh64 = weigh64
+    .weigh64 = weigh64, .fft_lines = fft_lines, .spectral_apply = spectral_apply
 
 #endif

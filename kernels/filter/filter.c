@@ -3,6 +3,7 @@
 
 #include "kernels/filter/filter_private.h"
 #include "kernels/filter/separable.h"
+#include "kernels/filter/spectral.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,8 +13,7 @@
 static enum kernels_op_id
 filter_op(enum filter_kind kind)
 {
-    (void)kind;
-    return KERNELS_SEPARABLE;
+    return kind < FILTER_GABOR ? KERNELS_SEPARABLE : KERNELS_SPECTRAL;
 }
 
 void
@@ -34,7 +34,8 @@ filter_step_of(double bound)
 double
 filter_step(const struct filter_demand *demand, int32_t limit)
 {
-    const double bound = separable_bound(demand);
+    const double bound =
+        filter_op(demand->options.kind) == KERNELS_SEPARABLE ? separable_bound(demand) : spectral_bound(demand);
 
     return bound < 0 ? 0 : filter_step_of(bound * limit);
 }
@@ -42,7 +43,10 @@ filter_step(const struct filter_demand *demand, int32_t limit)
 void
 filter_reach(const struct filter_demand *demand, int32_t reach[3])
 {
-    separable_reach(demand, reach);
+    if (filter_op(demand->options.kind) == KERNELS_SEPARABLE)
+        separable_reach(demand, reach);
+    else
+        spectral_reach(demand, reach);
 }
 
 int
@@ -67,27 +71,17 @@ filter_run(struct kernels_lane *lane, enum filter_kind kind, const struct filter
         if (reach[axis] > FILTER_MAX_REACH && reach[axis] < INT32_MAX)
             return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE, "a filter has more than %d voxels to each side",
                              FILTER_MAX_REACH);
+    if (id == KERNELS_SPECTRAL && spectral_check(demand, &lane->extent) == -E2BIG)
+        return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
+                         "this filter needs more than %d values along a side of the volume", FFT_MAX_SIDE);
     job.step = *step = filter_step(demand, request->limit);
     if (job.step <= 0)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the options of the filter are impossible");
     return kernels_op_run(lane, id, &job, error);
 }
 
-/*
- * exp(-x) = 2^-n exp(r), where r = n log(2) - x with |r| <= log(2) / 2. The upper part of log(2) has 32 bits, so that
- * its product with n is exact. The error is about one unit in the last place.
- */
 double
 filter_exp_minus(double x)
 {
-    static const double upper = 0x1.62e42feep-1, lower = 0x1.a39ef35793c76p-33;
-    const double n = floor(x / 0x1.62e42fefa39efp-1 + 0.5);
-    const double r = (n * upper - x) + n * lower;
-    double sum = 1;
-
-    if (!(x < 700))
-        return 0;
-    for (int i = 17; i >= 1; i--)
-        sum = 1 + r * sum / i;
-    return ldexp(sum, -(int)n);
+    return filter_exp_of(x);
 }

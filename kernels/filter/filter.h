@@ -29,7 +29,12 @@
  * Pooling takes all turns of the kernels by rotations of right angles: permutations of the axes with kernels turned
  * around, of determinant 1. The mean is over all of them, a turn that occurs twice counts twice.
  *
- * Arithmetic. Integer filters (mean, Laws) have exact sums. The others sum in double precision along x, then y, then z:
+ * Filters by Fourier transforms (spectral.h, gabor.h): Simoncelli's wavelets and Riesz transforms, for which the volume
+ * (or each slice) repeats itself whatever the boundary, and Gabor filters. Their sums are in the order of fft.h, without
+ * fma() except in the transfer function.
+ *
+ * Arithmetic. Integer filters (mean, Laws) have exact sums. Other separable filters sum in
+ * double precision along x, then y, then z:
  * each sum begins at 0 and adds its taps by fma() from the lowest place on. Filters of several separable terms add the
  * responses of terms with the same kernel along z before that axis, and the sums of all these after it. The code is the
  * nearest integer (ties to even) of the response times one factor.

@@ -5,6 +5,8 @@
 #include "kernels/filter/filter.h"
 #include "kernels/op.h"
 
+#include <math.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -72,6 +74,25 @@ filter_code(double number)
     const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
 
     return (int32_t)((number + shift) - shift);
+}
+
+/*
+ * Returns exp(-x) for x >= 0 = 2^-n exp(-r), where x = n log(2) + r with |r| <= log(2) / 2. The upper part of log(2) has
+ * 32 bits, so that its product with n is exact. The error is about one unit in the last place.
+ */
+FILTER_INLINE double
+filter_exp_of(double x)
+{
+    const double upper = 0x1.62e42feep-1, lower = 0x1.a39ef35793c76p-33;
+    const double n = floor(x / 0x1.62e42fefa39efp-1 + 0.5);
+    const double r = (n * upper - x) + n * lower;
+    double sum = 1;
+
+    if (!(x < 700))
+        return 0;
+    for (int i = 17; i >= 1; i--)
+        sum = 1 + r * sum / i;
+    return ldexp(sum, -(int)n);
 }
 
 #ifdef __cplusplus

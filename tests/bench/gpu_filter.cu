@@ -3,6 +3,7 @@
  * left on the device. Results are compared with the CPU's on a part of the volume.
  */
 #include "kernels/filter/separable_cuda.cuh"
+#include "kernels/filter/spectral_cuda.cuh"
 #include "tests/bench/gpu_bench.cuh"
 
 #include <cstdio>
@@ -82,7 +83,9 @@ filter_time_case(const gpu_bench *bench, const char *name, const filter_options 
     struct error error = {};
     int32_t *codes;
     const double median = gpu_bench_median_ms(bench, lane->work, [&](cudaStream_t) {
-        filter_must(cuda_separable_queue(lane, &job, &codes, &error), &error);
+        filter_must(
+            (options.kind < FILTER_GABOR ? cuda_separable_queue : cuda_spectral_queue)(lane, &job, &codes, &error),
+            &error);
     });
     const gpu_bench_result result = {
         name, 3 * volume, median, gpu_bench_read_ms(bench, lane->work, lane->device_voxels, volume), 0, 0, differ};
@@ -120,6 +123,33 @@ filter_coif1_of(enum filter_pooling pooling)
     return options;
 }
 
+static filter_options
+filter_gabor_of(enum filter_boundary boundary)
+{
+    filter_options options = {};
+
+    options.kind = FILTER_GABOR;
+    options.boundary = boundary;
+    options.pooling = FILTER_MEAN_OF;
+    options.sigma_mm = 5;
+    options.gamma = 1.5;
+    options.lambda_mm = 2;
+    options.theta_degrees = 22.5; /* 8 angles in each of 3 planes */
+    return options;
+}
+
+static filter_options
+filter_simoncelli_of(int level, int riesz)
+{
+    filter_options options = {};
+
+    options.kind = riesz ? FILTER_RIESZ_SIMONCELLI : FILTER_SIMONCELLI;
+    options.boundary = FILTER_PERIODIC;
+    options.level = level;
+    options.riesz[1] = riesz;
+    return options;
+}
+
 int
 gpu_bench_filter(const struct gpu_bench *bench)
 {
@@ -150,6 +180,11 @@ gpu_bench_filter(const struct gpu_bench *bench)
         {"filter/coif1-max-resident", filter_coif1_of(FILTER_MAX)},
         {"filter/laws5-max-resident", filter_laws_of(FILTER_MAX, 0)},
         {"filter/laws5-max-energy15-resident", filter_laws_of(FILTER_MAX, 15)},
+        {"filter/gabor8x3-periodic-resident", filter_gabor_of(FILTER_PERIODIC)},
+        {"filter/gabor8x3-mirror-resident", filter_gabor_of(FILTER_MIRROR)},
+        {"filter/simoncelli1-resident", filter_simoncelli_of(1, 0)},
+        {"filter/simoncelli2-resident", filter_simoncelli_of(2, 0)},
+        {"filter/riesz-simoncelli1-resident", filter_simoncelli_of(1, 2)},
     };
 
     for (const auto &chosen : cases)

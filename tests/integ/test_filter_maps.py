@@ -33,12 +33,20 @@ MAPS = """
 3_c_1 checkerboard mirror kind=laws laws=L5,S5 in_slice
 3_c_2 checkerboard mirror kind=laws laws=L5,S5 in_slice pooling=max
 3_c_3 checkerboard mirror kind=laws laws=L5,S5 in_slice pooling=max energy=15
+4_a_1 impulse zero kind=gabor sigma_mm=10 gamma=0.5 lambda_mm=4 theta_degrees=60 in_slice
+4_a_2 impulse zero kind=gabor sigma_mm=10 gamma=0.5 lambda_mm=4 theta_degrees=45 pooling=mean
+4_b_1 sphere mirror kind=gabor sigma_mm=20 gamma=2.5 lambda_mm=8 theta_degrees=225 in_slice
+4_b_2 sphere mirror kind=gabor sigma_mm=20 gamma=2.5 lambda_mm=8 theta_degrees=22.5 pooling=mean
 5_a_1 impulse zero kind=wavelet wavelet=db2 high=LHL level=1
 5_a_2 impulse zero kind=wavelet wavelet=db2 high=LHL level=1 pooling=mean
 6_a_1 sphere periodic kind=wavelet wavelet=coif1 high=HHL level=1
 6_a_2 sphere periodic kind=wavelet wavelet=coif1 high=HHL level=1 pooling=mean
 7_a_1 checkerboard mirror kind=wavelet wavelet=haar high=LLL level=2 pooling=mean
 7_a_2 checkerboard mirror kind=wavelet wavelet=haar high=HHH level=2 pooling=mean
+8_a_1 checkerboard periodic kind=simoncelli level=1
+8_a_2 checkerboard periodic kind=simoncelli level=2
+8_a_3 checkerboard periodic kind=simoncelli level=3
+10_b_1 pattern_1 periodic kind=riesz-simoncelli level=1 riesz=0,2,0
 """.strip().splitlines()
 
 

@@ -1,0 +1,145 @@
+/* spectral_cases.h - random cases of filters with a transfer function and of Gabor filters, for the CPU and the GPU. */
+#ifndef NOCTULE_SPECTRAL_CASES_H
+#define NOCTULE_SPECTRAL_CASES_H
+
+#include "kernels/filter/filter_private.h"
+#include "tests/kernels/ref_spectral.h"
+#include "tests/kernels/ref_volumes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct spectral_case {
+    struct filter_demand demand;
+    struct filter_request request;
+    struct image_extent extent;
+    enum image_pixel pixel;
+    void *voxels;
+    int32_t *values; /* clipped */
+};
+
+/* Makes a small kernel, since the reference transforms it per slice. */
+static inline void
+spectral_make_gabor(struct spectral_case *each, uint64_t *random)
+{
+    static const double steps[] = {90, 45, 60, 72, 120, 180};
+    struct filter_options *options = &each->demand.options;
+
+    options->kind = FILTER_GABOR;
+    options->boundary = (enum filter_boundary)ref_random_below(random, FILTER_BOUNDARIES);
+    options->pooling = (enum filter_pooling)ref_random_below(random, FILTER_POOLINGS);
+    options->sigma_mm = 0.3 + 0.1 * (double)ref_random_below(random, 12);
+    options->gamma = 0.5 + 0.25 * (double)ref_random_below(random, 8);
+    options->lambda_mm = 1.5 + 0.3 * (double)ref_random_below(random, 9);
+    options->theta_degrees = options->pooling == FILTER_ONE ? (double)ref_random_below(random, 720) / 2 - 90
+                                                            : steps[ref_random_below(random, 6)];
+    for (int axis = 0; axis < 3 && ref_random_below(random, 2); axis++)
+        each->demand.spacing[axis] = 0.5 + 0.25 * (double)ref_random_below(random, 5);
+}
+
+static inline void
+spectral_make_case(struct spectral_case *each, uint64_t seed)
+{
+    static const int32_t sides[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 15, 16, 17, 18, 24, 30, 31, 32, 40, 47};
+    uint64_t random = seed;
+    const int64_t kinds = sizeof(sides) / sizeof(sides[0]);
+    struct filter_options *options = &each->demand.options;
+
+    *each =
+        (struct spectral_case){.demand.spacing = {1, 1, 1}, .pixel = (enum image_pixel)ref_random_below(&random, 3)};
+    each->extent =
+        (struct image_extent){sides[ref_random_below(&random, kinds)], sides[ref_random_below(&random, kinds)],
+                              sides[ref_random_below(&random, seed % 2 ? kinds : 9)]};
+    options->kind = seed % 3 == 0 ? FILTER_RIESZ_SIMONCELLI : FILTER_SIMONCELLI;
+    options->in_slice = seed % 4 == 1;
+    options->level = 1 + (int)ref_random_below(&random, 3);
+    options->boundary = FILTER_PERIODIC;
+    for (int axis = 0; axis < (options->in_slice ? 2 : 3); axis++)
+        options->riesz[axis] = (int)ref_random_below(&random, 3);
+    if (options->riesz[0] + options->riesz[1] + options->riesz[2] == 0)
+        options->riesz[0] = 1;
+    if (seed % 8 >= 5)
+        spectral_make_gabor(each, &random);
+    each->request = (struct filter_request){.limit = seed % 5 == 0 ? 100 : 65535, .padding = {1, 0}};
+    each->request.offset = (int32_t)ref_random_below(&random, 200) - 100;
+    if (seed % 7 == 0) {
+        each->request.padding = (struct image_range){0, 20};
+        each->request.padded = -3;
+    }
+    each->voxels = calloc((size_t)ref_voxels(each->extent), image_pixel_size(each->pixel));
+    each->values = calloc((size_t)ref_voxels(each->extent), sizeof(*each->values));
+    if (!each->voxels || !each->values)
+        abort();
+    for (int64_t i = 0; i < ref_voxels(each->extent); i++) {
+        const struct image_range range = image_pixel_range(each->pixel);
+        const int64_t kind = ref_random_below(&random, 8);
+        const int32_t value = kind == 0   ? range.lo
+                              : kind == 1 ? range.hi
+                                          : range.lo + (int32_t)ref_random_below(&random, range.hi - range.lo + 1);
+
+        ref_store(each->pixel, each->voxels, i, seed % 11 == 3 ? range.hi * (int32_t)(i % 2) : value);
+    }
+    each->demand.values = seed % 6 == 5;
+    for (int64_t i = 0; i < ref_voxels(each->extent); i++) {
+        const int32_t stored = ref_stored(each->pixel, each->voxels, i);
+        int64_t value =
+            each->demand.values ? ref_random_below(&random, 200000) - 100000 : stored + each->request.offset;
+
+        if (each->demand.values && i % 9 != 0)
+            value %= 256;
+        if (!each->demand.values && each->request.padding.lo <= stored && stored <= each->request.padding.hi)
+            value = each->request.padded;
+        each->values[i] = (int32_t)(value < -each->request.limit  ? -each->request.limit
+                                    : value > each->request.limit ? each->request.limit
+                                                                  : value);
+    }
+    if (each->demand.values)
+        each->request.values = each->values;
+}
+
+static inline void
+spectral_free_case(struct spectral_case *each)
+{
+    free(each->voxels);
+    free(each->values);
+}
+
+static inline void
+spectral_expect(const struct spectral_case *each, int32_t *codes)
+{
+    const bool in_slice = each->demand.options.in_slice;
+    double scale = 1 / (double)(each->extent.columns * each->extent.rows * (in_slice ? 1 : each->extent.slices));
+    double *response = calloc((size_t)ref_voxels(each->extent), sizeof(*response));
+
+    if (!response)
+        abort();
+    if (each->demand.options.kind == FILTER_GABOR)
+        ref_gabor(&each->demand, each->extent, each->values, response, &scale);
+    else
+        ref_spectral(&each->demand, each->extent, each->values, response);
+    scale /= filter_step(&each->demand, each->request.limit);
+    for (int64_t i = 0; i < ref_voxels(each->extent); i++)
+        codes[i] = (int32_t)nearbyint(response[i] * scale);
+    free(response);
+}
+
+static inline int
+spectral_run_case(struct kernels_lane *lane, const struct spectral_case *each, const int32_t **codes,
+                  struct error *error)
+{
+    struct kernels_demand demand = {0};
+    double step;
+    void *voxels;
+    int rc;
+
+    filter_demand_set(&demand, &each->demand);
+    rc = kernels_volume_begin(lane, each->extent, each->pixel, &demand, &voxels, error);
+    if (rc)
+        return rc;
+    memcpy(voxels, each->voxels, (size_t)ref_voxels(each->extent) * image_pixel_size(each->pixel));
+    rc = kernels_volume_ready(lane, 0, each->extent.slices, error);
+    return rc ? rc : filter_run(lane, each->demand.options.kind, &each->request, codes, &step, error);
+}
+
+#endif
