@@ -797,8 +797,8 @@ struct conf_page {
     char *token_file; /* of viewers without a name; NULL: none */
     char **hosts;     /* accepted host names besides localhost and addresses */
     size_t host_count;
-    bool slices;  /* all jobs leave a file for the slice viewer, not only those under review */
-    char *viewer; /* URL of a viewer, with {study_uid} and {series_uid}; NULL: none */
+    bool slices;                   /* all jobs leave a file for the slice viewer, not only those under review */
+    char *viewer;                  /* URL of a viewer, with {study_uid} and {series_uid}; NULL: none */
     unsigned may;                  /* enum conf_page_may: decisions that it accepts */
     char *tokens_file;             /* of persons with their roles; NULL: none */
     char *user_header;             /* in which a proxy names the person; NULL: none */

@@ -46,8 +46,8 @@
 
 extern const char *const option_space_choices[]; /* of enum conf_space */
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery, option_pull,
-    option_retention, option_notify, option_page, option_segment, option_expect, option_texture, option_filter, option_attribute,
-    option_rule, option_compute, option_program, option_code;
+    option_retention, option_notify, option_page, option_segment, option_expect, option_texture, option_filter,
+    option_attribute, option_rule, option_compute, option_program, option_code;
 
 /* The row of a rule, and of a title with a pipeline. */
 #define STACKS_ROW(type)                                                                                               \

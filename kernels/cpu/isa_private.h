@@ -874,8 +874,8 @@ weigh64(const double *const *rows, const double *weights, int64_t taps, int64_t 
         return runs;                                                                                                   \
     }
 
-#include "kernels/filter/fft_lines.h"
-#include "kernels/filter/spectral_lines.h"
+#include "kernels/filter/fft_lines.inc"
+#include "kernels/filter/spectral_lines.inc"
 
 /* The table's loops without instruction-set specific versions. */
 #define ISA_LOOPS                                                                                                      \

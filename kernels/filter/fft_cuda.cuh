@@ -25,7 +25,7 @@ enum {
 /* How blocks transform lines of a length. */
 struct fft_tile {
     struct fft_plan plan;          /* roots in device memory */
-    uint32_t parts[FFT_MAX_STEPS]; /* 2^32 / c of each step, rounded up; c is the count in fft_lines.h */
+    uint32_t parts[FFT_MAX_STEPS]; /* 2^32 / c of each step, rounded up; c is the count in fft_lines.inc */
     int shift;                     /* 2^shift lines */
     int pitch;
 };

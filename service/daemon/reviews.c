@@ -34,7 +34,7 @@ int
 reviews_accept(struct core *core, int64_t id, const char *by, char *text, size_t size)
 {
     struct routes routes;
-    struct queue_job job;
+    struct queue_job job = {0};
     int error = reviews_check_pipeline(core, id, text, size);
     if (error)
         return error;

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "config/config.h"
 
-#define PERSON_NAME       65 /* its size, with the terminator */
-#define PERSON_DIGEST     65 /* of a SHA-256 in hexadecimal, likewise */
+#define PERSON_NAME     65 /* its size, with the terminator */
+#define PERSON_DIGEST   65 /* of a SHA-256 in hexadecimal, likewise */
 #define DECISION_REASON 400
 
 enum person_role { PERSON_VIEWER, PERSON_REVIEWER, PERSON_OPERATOR };

@@ -353,8 +353,8 @@ slices_put_layer(struct slices_reading *reading, const int64_t at[3], int32_t se
         const int32_t y = slices_pixel((int32_t)(BLOCK_EDGE * at[layout->down]) + j, plane->rows, layout->from_below);
         for (int32_t i = 0; i < size[layout->across]; i++) {
             voxel[layout->across] = i;
-            const uint8_t *row = bits + 2 * (size[1] * voxel[2] + voxel[1]);
-            if (bits && !((row[0] | row[1] << 8) >> voxel[0] & 1))
+            const int32_t row = 2 * (size[1] * voxel[2] + voxel[1]);
+            if (bits && !((bits[row] | bits[row + 1] << 8) >> voxel[0] & 1))
                 continue;
             const int32_t x =
                 slices_pixel((int32_t)(BLOCK_EDGE * at[layout->across]) + i, plane->columns, layout->from_right);

@@ -12,7 +12,7 @@
 struct measurements {
     struct sr_group *groups; /* one per region, in the set's order */
     size_t group_count;
-    struct sr_measurement *items;   /* storage of the items of all groups */
+    struct sr_measurement *items;                 /* storage of the items of all groups */
     char (*words)[SR_MAX_WORDS][FEATURE_SETTING]; /* storage of their texts */
 };
 

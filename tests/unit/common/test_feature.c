@@ -84,7 +84,8 @@ START_TEST(json_has_null_for_missing_values)
                      "\"bin_width\":null,\"range\":null,\"distance\":null,\"symmetric\":null,"
                      "\"directions\":null,\"sigma\":null,\"alpha\":null,\"percent\":null,"
                      "\"interpolation\":null,"
-                     "\"isotropic_mm\":null,\"in_plane_mm\":null,\"rounding\":null,\"energy_shift\":null,\"filter\":null,\"filter_settings\":null}");
+                     "\"isotropic_mm\":null,\"in_plane_mm\":null,\"rounding\":null,\"energy_shift\":null,\"filter\":"
+                     "null,\"filter_settings\":null}");
     ck_assert_str_eq(ask_json(text, "SELECT json_array_length(?1)"), "2");
     ck_assert_str_eq(ask_json(text, "SELECT ?1 ->> '$[0].label'"), usual.label);
     ck_assert_str_eq(ask_json(text, "SELECT ?1 -> '$[0].symmetric'"), "true");

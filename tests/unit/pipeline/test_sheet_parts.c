@@ -1,7 +1,7 @@
 /* The parts of sheets: directions as letters, texts in the font, extents of segments. */
+#include "service/common/picture/orientation.h"
 #include "service/pipeline/results/extent.h"
 #include "service/pipeline/results/lettering.h"
-#include "service/common/picture/orientation.h"
 #include "tests/unit/suite.h"
 
 #include <stdlib.h>
