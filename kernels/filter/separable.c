@@ -477,6 +477,7 @@ separable_scale(struct separable_plan *plan)
                                                                   : options->high[axis]);
         plan->bound += size;
     }
+    plan->largest = plan->bound;
     plan->scale /= sqrt(squares);
     plan->bound /= sqrt(squares);
 }

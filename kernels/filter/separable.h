@@ -57,6 +57,7 @@ struct separable_plan {
     bool extreme;     /* pooling by maximum or minimum */
     double scale;     /* response / sum */
     double bound;     /* of the response for values up to 1 */
+    double largest;   /* as `bound`, of the sum of a term */
     double box_scale; /* 1 / voxels of the box */
     struct separable_kernel kernels[SEPARABLE_KERNELS];
     int kernel_count;

@@ -7,6 +7,8 @@
  */
 #include "kernels/filter/separable_cuda.cuh"
 
+#include "kernels/filter/separable_march.cuh"
+
 enum {
     SEPARABLE_OUTPUTS = 8,
     SEPARABLE_WARP = 32,
@@ -15,17 +17,8 @@ enum {
     SEPARABLE_LINE = SEPARABLE_WARP * SEPARABLE_OUTPUTS,   /* values along x of a tile of separable_rows */
     SEPARABLE_DEPTH = SEPARABLE_WARPS * SEPARABLE_OUTPUTS, /* values along the axis of a tile of separable_across */
     SEPARABLE_ROOM = SEPARABLE_WIDTH + SEPARABLE_OUTPUTS,  /* values around them */
-    SEPARABLE_WEIGHTS = SEPARABLE_WIDTH + 2 * SEPARABLE_OUTPUTS,
-    SEPARABLE_TILES = 1 << 20,    /* max blocks of a grid */
-    SEPARABLE_BETWEEN = 64 << 20, /* bytes of a group of slices between x and y */
-};
-
-enum separable_input_kind { SEPARABLE_UINT8, SEPARABLE_INT16, SEPARABLE_UINT16, SEPARABLE_VALUES, SEPARABLE_CODES };
-
-struct separable_input {
-    const void *from;
-    enum separable_input_kind kind;
-    struct filter_request request;
+    SEPARABLE_TILES = 1 << 20,                             /* max blocks of a grid */
+    SEPARABLE_BETWEEN = 64 << 20,                          /* bytes of a group of slices between x and y */
 };
 
 /* An axis to filter along: `side` values `stride` apart, in lines that belong to `columns` adjacent voxels and repeat
@@ -64,60 +57,53 @@ struct separable_rows_pass {
     int count;
 };
 
-static __device__ __forceinline__ int32_t
-separable_value(const struct separable_input &input, int64_t i)
-{
-    switch (input.kind) {
-    case SEPARABLE_UINT8:
-        return filter_value(&input.request, ((const uint8_t *)input.from)[i]);
-    case SEPARABLE_INT16:
-        return filter_value(&input.request, ((const int16_t *)input.from)[i]);
-    case SEPARABLE_UINT16:
-        return filter_value(&input.request, ((const uint16_t *)input.from)[i]);
-    case SEPARABLE_VALUES:
-        return filter_clip(&input.request, ((const int32_t *)input.from)[i]);
-    case SEPARABLE_CODES:
-        break;
-    }
-    return abs(((const int32_t *)input.from)[i]);
-}
-
-/* Fills the weights of a tile for the first output of a thread, with zeros around them. */
 static __device__ void
 separable_fill_weights(const struct separable_axis &axis, int kernel, double *weights)
 {
     const double *row = separable_row(&axis, kernel, min((int64_t)axis.edge, axis.side - 1));
-    const int width = separable_width(&axis);
 
-    for (int i = (int)threadIdx.x; i < SEPARABLE_WEIGHTS; i += SEPARABLE_THREADS) {
-        const int p = i - SEPARABLE_OUTPUTS;
-
-        weights[i] = p >= 0 && p < width ? row[p] : 0;
-    }
+    for (int i = (int)threadIdx.x; i < separable_width(&axis); i += SEPARABLE_THREADS)
+        weights[i] = row[i];
 }
 
-/* Sums SEPARABLE_OUTPUTS values: value j of the tile has weight j - i for output i. load(j) reads it. */
+/* Adds a tap to all outputs: value t + i of the window for output i. */
+static __device__ __forceinline__ void
+separable_add_tap(double weight, const double *values, double sums[SEPARABLE_OUTPUTS])
+{
+#pragma unroll
+    for (int i = 0; i < SEPARABLE_OUTPUTS; i++)
+        sums[i] = __fma_rn(weight, values[i], sums[i]);
+}
+
+/* Sums SEPARABLE_OUTPUTS values: value j of the tile has weight j - i for output i. load(j) reads it, once. */
 template <typename Load>
 static __device__ __forceinline__ void
 separable_sum(const double *weights, int width, double sums[SEPARABLE_OUTPUTS], const Load &load)
 {
-    double window[SEPARABLE_OUTPUTS] = {}; /* the weight of output i */
+    double window[2 * SEPARABLE_OUTPUTS - 1]; /* values from the first tap of a group on */
+    int first = 0;
 
 #pragma unroll
     for (int i = 0; i < SEPARABLE_OUTPUTS; i++)
         sums[i] = 0;
-    for (int first = 0; first < width + SEPARABLE_OUTPUTS - 1; first += SEPARABLE_OUTPUTS)
 #pragma unroll
-        for (int j = first; j < first + SEPARABLE_OUTPUTS; j++) {
-            const double value = load(j);
-
+    for (int i = 0; i < SEPARABLE_OUTPUTS - 1; i++)
+        window[i] = load(i);
+    for (; first + SEPARABLE_OUTPUTS <= width; first += SEPARABLE_OUTPUTS) {
 #pragma unroll
-            for (int i = SEPARABLE_OUTPUTS - 1; i > 0; i--)
-                window[i] = window[i - 1];
-            window[0] = weights[j + SEPARABLE_OUTPUTS];
+        for (int t = 0; t < SEPARABLE_OUTPUTS; t++) {
+            window[SEPARABLE_OUTPUTS - 1 + t] = load(first + SEPARABLE_OUTPUTS - 1 + t);
+            separable_add_tap(weights[first + t], window + t, sums);
+        }
 #pragma unroll
-            for (int i = 0; i < SEPARABLE_OUTPUTS; i++)
-                sums[i] = __fma_rn(window[i], value, sums[i]);
+        for (int i = 0; i < SEPARABLE_OUTPUTS - 1; i++)
+            window[i] = window[i + SEPARABLE_OUTPUTS];
+    }
+#pragma unroll
+    for (int t = 0; t < SEPARABLE_OUTPUTS - 1; t++)
+        if (first + t < width) {
+            window[SEPARABLE_OUTPUTS - 1 + t] = load(first + SEPARABLE_OUTPUTS - 1 + t);
+            separable_add_tap(weights[first + t], window + t, sums);
         }
 }
 
@@ -179,7 +165,7 @@ static __global__ void
 __launch_bounds__(SEPARABLE_THREADS) separable_rows(struct separable_rows_pass pass)
 {
     __shared__ Value tile[SEPARABLE_WARPS][(SEPARABLE_LINE + SEPARABLE_ROOM) * 9 / 8 + 1];
-    __shared__ double weights[SEPARABLE_WEIGHTS];
+    __shared__ double weights[SEPARABLE_WIDTH];
     const struct separable_lines &lines = pass.lines;
     const int64_t across = (lines.side + SEPARABLE_LINE - 1) / SEPARABLE_LINE;
     const int64_t tiles = across * ((lines.pages + SEPARABLE_WARPS - 1) / SEPARABLE_WARPS);
@@ -236,16 +222,16 @@ separable_write(const struct separable_across_pass &pass, int64_t at, Value tota
                 return;
             }
         }
-    pass.codes[at] = filter_code((double)total * pass.factor);
+    pass.codes[at] = filter_code(__dmul_rn((double)total, pass.factor));
 }
 
 /* Filters along y or z. Pages are slices, or rows. */
 template <typename Value, bool BOX>
 static __global__ void
-__launch_bounds__(SEPARABLE_THREADS) separable_across(struct separable_across_pass pass)
+__launch_bounds__(SEPARABLE_THREADS, 3) separable_across(struct separable_across_pass pass)
 {
     extern __shared__ __align__(16) unsigned char separable_memory[];
-    __shared__ double weights[SEPARABLE_WEIGHTS];
+    __shared__ double weights[SEPARABLE_WIDTH];
     Value *tile = (Value *)separable_memory;
     const struct separable_lines &lines = pass.lines;
     const int64_t across = (lines.columns + SEPARABLE_WARP - 1) / SEPARABLE_WARP;
@@ -299,6 +285,7 @@ __launch_bounds__(SEPARABLE_THREADS) separable_across(struct separable_across_pa
 struct cuda_separable {
     struct filter_demand demand; /* first: requests are checked against it */
     struct separable_plan plan;
+    bool march;      /* one kernel computes the filter */
     int64_t group;   /* slices that pass through x and y at a time */
     double *between; /* for each kernel along x: a group of slices */
     double *planes, *pooled;
@@ -322,6 +309,7 @@ cuda_separable_needs(struct kernels_lane *lane, const void *demand)
     /* A run refuses what has no plan. */
     if (separable_plan_make(&own->demand, &lane->extent, &own->plan))
         own->plan.box = true;
+    own->march = separable_march_fits(&own->plan);
     own->group = SEPARABLE_BETWEEN / (slice * max(own->plan.kernel_count, 1));
     own->group = min(max(own->group, (int64_t)1), lane->extent.slices);
     return true;
@@ -334,9 +322,12 @@ cuda_separable_place(struct kernels_lane *lane, struct kernels_memory *memory)
     const struct separable_plan *plan = &own->plan;
     const size_t voxels = (size_t)image_voxels(&lane->extent), slice = (size_t)image_slice_voxels(&lane->extent);
 
-    cuda_take(&memory->device, &own->between, slice * (size_t)own->group, (size_t)max(plan->kernel_count, 1));
-    cuda_take(&memory->device, &own->planes, voxels, (size_t)(plan->extreme ? 1 : max(plan->plane_count, 1)));
-    if (plan->extreme && plan->plane_count > 1)
+    if (!own->march || plan->energy) {
+        cuda_take(&memory->device, &own->between, slice * (size_t)own->group, (size_t)max(plan->kernel_count, 1));
+        cuda_take(&memory->device, &own->planes, voxels,
+                  (size_t)(plan->extreme || own->march ? 1 : max(plan->plane_count, 1)));
+    }
+    if (own->march ? separable_march_pools(plan) : plan->extreme && plan->plane_count > 1)
         cuda_take(&memory->device, &own->pooled, voxels);
     if (own->demand.values)
         cuda_take(&memory->device, &own->values, voxels);
@@ -493,10 +484,19 @@ separable_queue_terms(struct separable_queueing *run, struct error *error)
     const struct separable_plan *plan = &own->plan;
     int rc = 0;
 
-    for (int axis = 0; axis < 3; axis++) {
+    for (int axis = 0; axis < 3; axis++)
         separable_fill(plan, axis, own->host_weights[axis]);
-        CUDA_SEND(run->lane, own->weights[axis], own->host_weights[axis], separable_weights(plan, axis));
+    if (own->march) {
+        const struct separable_output output = {separable_march_pools(plan) ? own->pooled : NULL, run->codes,
+                                                run->factor};
+        struct separable_plan of_host = *plan;
+
+        for (int axis = 0; axis < 3; axis++)
+            of_host.axis[axis].weights = own->host_weights[axis];
+        return separable_march_queue(run->lane, &of_host, &run->input, &output, error);
     }
+    for (int axis = 0; axis < 3; axis++)
+        CUDA_SEND(run->lane, own->weights[axis], own->host_weights[axis], separable_weights(plan, axis));
     if (!plan->extreme)
         return separable_queue_planes(run, 0, plan->plane_count, error);
     for (int p = 0; p < plan->plane_count && rc == 0; p++)

@@ -48,12 +48,12 @@ END_TEST
 /* Groups of slices and several tiles along each axis. */
 START_TEST(large_volumes)
 {
-    for (uint64_t seed = 0; seed < (quick ? 1 : 40); seed++) {
+    for (uint64_t seed = 0; seed < (quick ? 1 : 20); seed++) {
         struct filter_case each;
 
         filter_make_case(&each, seed);
         free(each.voxels);
-        each.extent = (struct image_extent){300, quick ? 20 : 200, 70};
+        each.extent = (struct image_extent){300, quick ? 20 : 90, 70};
         each.demand.values = false;
         each.request.values = NULL;
         each.voxels = calloc((size_t)ref_voxels(each.extent), image_pixel_size(each.pixel));
@@ -102,7 +102,7 @@ make_suite(void)
     TCase *parity = gpu_pair_case(suite, "parity");
 
     tcase_add_test(parity, random_filters);
-    tcase_add_test(parity, large_volumes);
+    tcase_add_test(gpu_pair_case(suite, "large"), large_volumes);
 #ifdef NOCTULE_CUDA
     if (!quick) {
         TCase *faults = tcase_create("faults");
