@@ -153,15 +153,15 @@ enum { ROUTES = sizeof routes / sizeof *routes };
 static const struct web_route *
 route_find(const char *path)
 {
-    for (int i = 0; i < ROUTES; i++)
-        if (routes[i].is_path && routes[i].is_path(path))
+    const bool is_api = strncmp(path, API_ROOT, strlen(API_ROOT)) == 0;
+    const struct web_route *all = NULL;
+    for (int i = 0; i < ROUTES; i++) {
+        if (routes[i].is_path ? routes[i].is_path(path) : strcmp(routes[i].path, path) == 0)
             return &routes[i];
-    if (strncmp(path, API_ROOT, strlen(API_ROOT)) == 0)
-        path = API_ROOT;
-    for (int i = 0; i < ROUTES; i++)
-        if (strcmp(routes[i].path, path) == 0)
-            return &routes[i];
-    return NULL;
+        if (is_api && strcmp(routes[i].path, API_ROOT) == 0) /* all below it without a row of its own */
+            all = &routes[i];
+    }
+    return all;
 }
 
 /* Returns whether programs are answered, not people. */
