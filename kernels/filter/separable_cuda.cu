@@ -285,10 +285,11 @@ __launch_bounds__(SEPARABLE_THREADS, 3) separable_across(struct separable_across
 struct cuda_separable {
     struct filter_demand demand; /* first: requests are checked against it */
     struct separable_plan plan;
-    bool march;      /* one kernel computes the filter */
-    int64_t group;   /* slices that pass through x and y at a time */
-    double *between; /* for each kernel along x: a group of slices */
+    bool march, box_march; /* one kernel computes the filter; the mean or energy */
+    int64_t group;         /* slices that pass through x and y at a time */
+    double *between;       /* for each kernel along x: a group of slices */
     double *planes, *pooled;
+    int32_t *responses; /* codes before their energy */
     int32_t *values, *codes, *host_codes;
     double *weights[3], *host_weights[3];
 };
@@ -310,6 +311,7 @@ cuda_separable_needs(struct kernels_lane *lane, const void *demand)
     if (separable_plan_make(&own->demand, &lane->extent, &own->plan))
         own->plan.box = true;
     own->march = separable_march_fits(&own->plan);
+    own->box_march = separable_box_fits(&own->plan, &lane->extent);
     own->group = SEPARABLE_BETWEEN / (slice * max(own->plan.kernel_count, 1));
     own->group = min(max(own->group, (int64_t)1), lane->extent.slices);
     return true;
@@ -322,13 +324,15 @@ cuda_separable_place(struct kernels_lane *lane, struct kernels_memory *memory)
     const struct separable_plan *plan = &own->plan;
     const size_t voxels = (size_t)image_voxels(&lane->extent), slice = (size_t)image_slice_voxels(&lane->extent);
 
-    if (!own->march || plan->energy) {
+    if (plan->box ? !own->box_march : !own->march || (plan->energy && !own->box_march)) {
         cuda_take(&memory->device, &own->between, slice * (size_t)own->group, (size_t)max(plan->kernel_count, 1));
         cuda_take(&memory->device, &own->planes, voxels,
                   (size_t)(plan->extreme || own->march ? 1 : max(plan->plane_count, 1)));
     }
     if (own->march ? separable_march_pools(plan) : plan->extreme && plan->plane_count > 1)
         cuda_take(&memory->device, &own->pooled, voxels);
+    if (plan->energy && own->box_march)
+        cuda_take(&memory->device, &own->responses, voxels);
     if (own->demand.values)
         cuda_take(&memory->device, &own->values, voxels);
     cuda_take(&memory->device, &own->codes, voxels);
@@ -548,8 +552,13 @@ separable_queue_box(const struct separable_queueing *run, struct error *error)
 static int
 separable_queue_mean(const struct separable_queueing *run, double largest, struct error *error)
 {
-    return largest / run->own->plan.box_scale < INT32_MAX ? separable_queue_box<int32_t>(run, error)
-                                                          : separable_queue_box<int64_t>(run, error);
+    const struct separable_plan *plan = &run->own->plan;
+    const bool narrow = largest / plan->box_scale < INT32_MAX;
+    const struct separable_output output = {NULL, run->codes, run->factor};
+
+    if (run->own->box_march)
+        return separable_box_queue(run->lane, plan, &run->input, &output, narrow, error);
+    return narrow ? separable_queue_box<int32_t>(run, error) : separable_queue_box<int64_t>(run, error);
 }
 
 /* ------------------------------------------------------------------------------------ run -- */
@@ -569,7 +578,8 @@ cuda_separable_queue(struct cuda_lane *lane, const struct filter_task *job, int3
     run.input.request = *job->request;
     run.input.from = lane->device_voxels;
     run.input.kind = kinds[lane->base.pixel];
-    run.codes = *codes = own->codes;
+    *codes = own->codes;
+    run.codes = plan->energy && own->box_march ? own->responses : own->codes;
     for (int axis = 0; axis < 3; axis++)
         run.lines[axis] = separable_lines_of(own, &lane->base.extent, axis);
     if (job->request->values) {
@@ -583,8 +593,9 @@ cuda_separable_queue(struct cuda_lane *lane, const struct filter_task *job, int3
     rc = separable_queue_terms(&run, error);
     if (rc || !plan->energy)
         return rc;
-    run.input.from = own->codes;
+    run.input.from = run.codes;
     run.input.kind = SEPARABLE_CODES;
+    run.codes = own->codes;
     run.factor = plan->box_scale;
     return separable_queue_mean(&run, 1 << 30, error);
 }
