@@ -16,7 +16,7 @@ enum {
     SEPARABLE_THREADS = SEPARABLE_WARP * SEPARABLE_WARPS,
     SEPARABLE_LINE = SEPARABLE_WARP * SEPARABLE_OUTPUTS,   /* values along x of a tile of separable_rows */
     SEPARABLE_DEPTH = SEPARABLE_WARPS * SEPARABLE_OUTPUTS, /* values along the axis of a tile of separable_across */
-    SEPARABLE_ROOM = SEPARABLE_WIDTH + SEPARABLE_OUTPUTS,  /* values around them */
+    SEPARABLE_ROOM = SEPARABLE_WIDTH,                      /* values around them */
     SEPARABLE_TILES = 1 << 20,                             /* max blocks of a grid */
     SEPARABLE_BETWEEN = 64 << 20,                          /* bytes of a group of slices between x and y */
 };
@@ -178,7 +178,7 @@ __launch_bounds__(SEPARABLE_THREADS) separable_rows(struct separable_rows_pass p
         const int64_t from = pass.first + min(row, lines.pages - 1) * lines.page, x = left + SEPARABLE_OUTPUTS * lane;
 
         __syncthreads();
-        for (int i = lane; i < SEPARABLE_LINE + around + SEPARABLE_OUTPUTS; i += SEPARABLE_WARP) {
+        for (int i = lane; i < SEPARABLE_LINE + around; i += SEPARABLE_WARP) {
             const int64_t place = filter_place(left + i - before, lines.side, lines.boundary);
 
             tile[line][separable_spread(i)] = place < 0 ? 0 : (Value)separable_value(pass.input, from + place);
@@ -254,7 +254,7 @@ __launch_bounds__(SEPARABLE_THREADS, 3) separable_across(struct separable_across
 
             __syncthreads();
             if (k == 0 || part.from != pass.parts[k - 1].from)
-                for (int i = warp; i < SEPARABLE_DEPTH + around + SEPARABLE_OUTPUTS; i += SEPARABLE_WARPS) {
+                for (int i = warp; i < SEPARABLE_DEPTH + around; i += SEPARABLE_WARPS) {
                     const int64_t place = filter_place(top + i - before, lines.side, lines.boundary);
 
                     tile[i * SEPARABLE_WARP + lane] = place < 0 ? 0 : from[place * lines.stride];
@@ -379,7 +379,7 @@ separable_launch_across(const struct separable_queueing *run, const struct separ
 {
     const struct separable_lines *lines = &pass->lines;
     const int around = BOX ? 2 * lines->half : separable_width(&lines->axis) - 1;
-    const size_t bytes = (size_t)(SEPARABLE_DEPTH + around + SEPARABLE_OUTPUTS) * SEPARABLE_WARP * sizeof(Value);
+    const size_t bytes = (size_t)(SEPARABLE_DEPTH + around) * SEPARABLE_WARP * sizeof(Value);
     const int64_t tiles = ((lines->columns + SEPARABLE_WARP - 1) / SEPARABLE_WARP) *
                           ((lines->side + SEPARABLE_DEPTH - 1) / SEPARABLE_DEPTH) * lines->pages;
     const unsigned grid = (unsigned)min(tiles, (int64_t)SEPARABLE_TILES);
