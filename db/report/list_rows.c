@@ -293,31 +293,82 @@ static const struct report_column web_bar[] = {
        "deliveries_pending + deliveries_sending + deliveries_delayed + deliveries_failed"),
 };
 
-static const struct report_column web_now[] = {
-    AS(running, "running", NUMBER, "jobs_running"),
-    AS(ready, "ready", NUMBER, "jobs_ready"),
-    AS(delayed, "delayed", NUMBER | SILENT, "jobs_delayed"),
-    AS(review, "under review", NUMBER, "jobs_review"),
-    AS(failed, "failed (24 h)", NUMBER, "jobs_failed_24h"),
-    AS(ended, "ended (24 h)", NUMBER, "jobs_ended_24h"),
-    AS(to_go, "time for the backlog", TEXT, "iif(eta_seconds > 0.0, eta, NULL)"),
-    AS(oldest, "longest wait", TEXT, "oldest_waiting"),
+/* Of the last 24 hours, and what waits now. Each count is that of a list: service/web/web_overview.c has its address. */
+#define WORK_COUNT(condition)     "(SELECT count(*) FROM v_work WHERE " condition ")"
+#define DELIVERY_COUNT(condition) "(SELECT count(*) FROM v_deliveries WHERE " condition ")"
+#define AGO                       "(SELECT ago FROM day)"
+#define LATEST                    " AND superseded_by IS NULL"
+
+static const struct report_column web_flow[] = {
+    AS(received, "received", NUMBER, WORK_COUNT("at >= " AGO LATEST)),
+    AS(receiving, "being received", NUMBER, WORK_COUNT("state = 'GATHERING'")),
+    AS(refused, "refused", NUMBER, WORK_COUNT("state = 'REFUSED' AND at >= " AGO)),
+    AS(no_job, "without a job", NUMBER, WORK_COUNT("state = 'NO_JOB' AND at >= " AGO)),
+    AS(ended, "processed", NUMBER, WORK_COUNT("ended_at >= " AGO LATEST)),
+    AS(running, "running", NUMBER, WORK_COUNT("state = 'RUNNING'")),
+    AS(waiting, "waiting", NUMBER, WORK_COUNT("state IN ('READY', 'DELAYED')")),
+    AS(failed, "failed", NUMBER, WORK_COUNT("state = 'FAILED' AND ended_at >= " AGO LATEST)),
+    AS(review, "to review", NUMBER, WORK_COUNT("state = 'REVIEW'")),
+    AS(rejected, "rejected", NUMBER, WORK_COUNT("state = 'REJECTED' AND ended_at >= " AGO)),
+    AS(review_since, "oldest", TIME, "(SELECT min(since_at) FROM v_review)"),
+    AS(sent, "delivered", NUMBER, DELIVERY_COUNT("state = 'SENT' AND sent_at >= " AGO)),
+    AS(uncommitted, "not committed", NUMBER, DELIVERY_COUNT("commitment = 'REQUESTED'")),
+    AS(unsent, "waiting", NUMBER, DELIVERY_COUNT("state IN ('PENDING', 'SENDING', 'DELAYED')")),
+    AS(undelivered, "failed", NUMBER, DELIVERY_COUNT("state = 'FAILED'")),
+    AS(series, "series ever received", NUMBER, "EXISTS (SELECT 1 FROM v_series)"),
 };
 
-static const struct report_column web_now_series[] = {
-    AS(gathering, "being received", NUMBER, "series_gathering"),
-    AS(refused, "refused (24 h)", NUMBER, "series_refused_24h"),
-    AS(without_rule, "without a rule", NUMBER, "series_without_rule"),
-    AS(quarantined, "quarantined files (24 h)", NUMBER, "quarantined_24h"),
+static const struct report_column web_hours[] = {
+    COLUMN(at, "FROM", TIME),
+    AS(received, "RECEIVED", NUMBER, "coalesce((SELECT n FROM came c WHERE c.hour = substr(h.at, 1, 13)), 0)"),
+    AS(done, "DONE", NUMBER, "coalesce((SELECT done FROM went w WHERE w.hour = substr(h.at, 1, 13)), 0)"),
+    AS(review, "REVIEW", NUMBER, "coalesce((SELECT review FROM went w WHERE w.hour = substr(h.at, 1, 13)), 0)"),
+    AS(failed, "FAILED", NUMBER, "coalesce((SELECT failed FROM went w WHERE w.hour = substr(h.at, 1, 13)), 0)"),
 };
 
-static const struct report_column web_now_deliveries[] = {
-    AS(waiting, "waiting", NUMBER, "deliveries_pending + deliveries_sending + deliveries_delayed"),
-    AS(failed, "failed", NUMBER, "deliveries_failed"),
-    AS(sent, "sent (24 h)", NUMBER, "deliveries_sent_24h"),
-    AS(free_gib, "GiB free", NUMBER, "round(free_mib / 1024.0, 1)"),
+/* The last 24 whole hours, this one included. Jobs count in the hour of their end. */
+#define LAST_HOURS                                                                                                     \
+    ", clock AS (SELECT strftime('%Y-%m-%dT%H:00:00.000Z', 'now', '-23 hours') AS first), "                            \
+    "steps (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM steps WHERE n < 23), "                                         \
+    "hours AS (SELECT strftime('%Y-%m-%dT%H:00:00.000Z', first, '+' || n || ' hours') AS at FROM clock, steps), "      \
+    "came AS MATERIALIZED (SELECT substr(at, 1, 13) AS hour, count(*) AS n FROM v_work "                               \
+    "WHERE at >= (SELECT first FROM clock)" LATEST " GROUP BY 1), "                                                    \
+    "went AS MATERIALIZED (SELECT substr(ended_at, 1, 13) AS hour, " COUNT(                                            \
+        "state NOT IN ('REVIEW', 'FAILED')") " AS "                                                                    \
+                                             "done, " COUNT("state = 'REVIEW'") " AS review, " COUNT(                  \
+                                                 "state = 'FAILED'") " AS failed FROM v_work "                         \
+                                                                     "WHERE ended_at >= (SELECT first FROM "           \
+                                                                     "clock)" LATEST " GROUP BY 1) "
+
+static const struct report_column web_pipeline_work[] = {
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    AS(work, "WORK", NUMBER, "count(*)"),
+};
+
+static const struct report_column web_backlog[] = {
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    AS(ready, "READY", NUMBER, "jobs_ready"),
+    AS(delayed, "DELAYED", NUMBER, "jobs_delayed"),
+    AS(running, "RUNNING", NUMBER, "jobs_running"),
+    AS(waits, "WAITS FOR", TEXT,
+       "CASE WHEN is_held THEN 'its release' WHEN window_opens_at IS NOT NULL THEN 'its window, opens ' || "
+       "window_opens_at WHEN jobs_ready = 0 AND jobs_delayed > 0 THEN 'other input or the next attempt' "
+       "WHEN jobs_ready > 0 THEN 'a lane' END"),
+    AS(about, "DONE ABOUT", TIME,
+       "iif(eta_seconds > 0.0, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+' || eta_seconds || ' seconds'), NULL)"),
+    AS(late, "LATE", NUMBER | SILENT, "jobs_late"),
+};
+
+static const struct report_column web_machine[] = {
+    AS(free_mib, "free", NUMBER, "free_mib"),
     COLUMN(free_at, "measured", TIME),
-    AS(full_days, "days until the disk is full", NUMBER, "disk_full_days"),
+    AS(full_days, "days until full", NUMBER, "disk_full_days"),
+    COLUMN(compute, "compute", TEXT),
+    AS(per_hour, "jobs per hour", NUMBER,
+       "(SELECT count(*) FROM v_jobs WHERE ended_at >= "
+       "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hours'))"),
+    AS(report, "last report", TEXT, "(SELECT night FROM v_nights ORDER BY until_at DESC LIMIT 1)"),
+    AS(reported, "its state", TEXT, "(SELECT report FROM v_nights ORDER BY until_at DESC LIMIT 1)"),
 };
 
 static const struct report_column web_configuration[] = {
@@ -328,6 +379,7 @@ static const struct report_column web_configuration[] = {
     AS(since, "refused since", TIME | BELOW, "iif(state = 'REFUSED', since_at, NULL)"),
     COLUMN(reason, "reason", TEXT | BELOW),
     AS(files, "files", TEXT | BELOW, "replace(files, char(10), ', ')"),
+    AS(main, "main file", TEXT | BELOW, "substr(files, 1, instr(files || char(10), char(10)) - 1)"),
 };
 
 /* The progress is estimated from the time of the pipeline's jobs in the last 24 hours. */
@@ -419,14 +471,6 @@ static const struct report_column web_program_runs[] = {
     TO_DO,
     MODALITY,
     SERIES_UID,
-};
-
-static const struct report_column web_holds[] = {
-    COLUMN(kind, "HELD", TEXT),
-    COLUMN(name, "NAME", TEXT),
-    COLUMN(held_at, "SINCE", TIME),
-    COLUMN(held_by, "BY", TEXT),
-    COLUMN(reason, "reason", TEXT | BELOW),
 };
 
 static const struct report_column web_review[] = {
@@ -529,12 +573,12 @@ static const struct report_column web_refused[] = {
 };
 
 static const struct report_column web_quarantined[] = {
-    AS(at, "AT", TIME, "quarantined_at"),
+    AS(number, "FILE", NUMBER, "quarantine"),
     COLUMN(code, "CODE", TEXT),
+    AS(from, "FROM", TEXT, "coalesce(nullif(sender, ''), 'inbox')"),
+    AS(at, "AT", TIME, "quarantined_at"),
     MESSAGE,
     TO_DO,
-    AS(number, "noctule quarantine show", NUMBER | BELOW, "quarantine"),
-    COLUMN(sender, "sender", TEXT | BELOW),
     COLUMN(path, "file", TEXT | BELOW),
     SERIES_UID,
 };
@@ -625,6 +669,22 @@ static const struct report_column web_callers[] = {
     COLUMN(admit, "to admit it, in section dicom", TEXT | BELOW),
     AS(admitted, "admitted since", TIME | BELOW, "admitted_at"),
 };
+
+/* Senders of the last 7 days, with their work and instances of the last 24 hours; '' is the inboxes. */
+static const struct report_column web_senders[] = {
+    COLUMN(sender, "SENDER", TEXT),
+    AS(called, "CALLED", TEXT, "called"),
+    AS(work, "SERIES AND JOBS", NUMBER, "coalesce((SELECT n FROM work_of w WHERE w.sender = s.sender), 0)"),
+    COLUMN(instances, "INSTANCES", NUMBER),
+    AS(last, "LAST", TIME, "last_at"),
+};
+
+#define SENDERS                                                                                                        \
+    ", work_of AS MATERIALIZED (SELECT sender, count(*) AS n FROM v_work WHERE at >= " AGO LATEST                      \
+    " GROUP BY sender), "                                                                                              \
+    "senders AS (SELECT sender, group_concat(DISTINCT called_ae) AS called, max(last_seen_at) AS last_at, "            \
+    "coalesce(sum(instances) FILTER (WHERE last_seen_at >= " AGO "), 0) AS instances FROM v_series "                   \
+    "WHERE last_seen_at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days') GROUP BY sender) "
 
 static const struct report_column web_devices[] = {
     COLUMN(backend, "COMPUTED ON (24 h)", TEXT),
@@ -805,10 +865,9 @@ static const struct report_column web_found[] = {
     "series_uid IN (" NAMED("?3", "?4") " UNION SELECT series_uid FROM v_series "                                      \
                                         "WHERE patient_id <> '' AND patient_id IN (?3, ?4)) AND "
 
-#define JOB_KEY    "printf('%015d', job)"
-#define FILE_KEY   "printf('%015d', quarantine)"
-#define PULL_KEY   "printf('%015d', batch) || state || code"
-#define CALLER_KEY "host || ' ' || calling_ae || ' ' || called_ae || ' ' || reason"
+#define JOB_KEY  "printf('%015d', job)"
+#define FILE_KEY "printf('%015d', quarantine)"
+#define PULL_KEY "printf('%015d', batch) || state || code"
 
 /* Only the latest events are read. */
 #define RECENT_EVENTS "event > (SELECT max(event) FROM v_events) - 20000 AND "
@@ -883,10 +942,14 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
     [PERIOD_HOURS] = LIST("hours", "Per hour", NULL, period_hours, "steps s", .with = HOURS, .tail = ""),
 
     [WEB_BAR] = FIGURES("bar", "Menu", web_bar, "v_night", ""),
-    [WEB_NOW] =
-        FIGURES("now", "Jobs", web_now, "(SELECT *, " DURATION(eta) ", " DURATION(oldest_waiting) " FROM v_night)", ""),
-    [WEB_NOW_SERIES] = FIGURES("now_series", "Series", web_now_series, "v_night", ""),
-    [WEB_NOW_DELIVERIES] = FIGURES("now_deliveries", "Deliveries and disk", web_now_deliveries, "v_night", ""),
+    [WEB_FLOW] = FIGURES("flow", "Flow", web_flow, "day", ""),
+    [WEB_HOURS] = LIST("hours_now", "Per hour", NULL, web_hours, "hours h", .with = LAST_HOURS, .tail = "ORDER BY at"),
+    [WEB_BACKLOG] = LIST("backlog", "Waiting and running, by pipeline", NULL, web_backlog, "v_backlog",
+                         .tail = "WHERE pipeline <> '' ORDER BY pipeline" MOST),
+    [WEB_PIPELINE_WORK] = LIST("pipeline_work", "Work of 7 days", NULL, web_pipeline_work, "v_work",
+                               .tail = "WHERE at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days')" LATEST
+                                       " AND pipeline <> '' GROUP BY pipeline"),
+    [WEB_MACHINE] = FIGURES("machine", "Machine", web_machine, "v_night", ""),
     [WEB_CONFIGURATION] = LIST("configuration", "Configuration", "noctule reload; noctule check-config",
                                web_configuration, "v_configuration", .tail = "ORDER BY state" MOST),
     [WEB_RUNNING] =
@@ -902,7 +965,6 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
     [WEB_PROGRAM_RUNS] =
         LIST("program_runs", "Runs of programs", "noctule programs --runs; noctule retry --program JOB",
              web_program_runs, "v_program_runs", BY_NUMBER("", "run")),
-    [WEB_HOLDS] = LIST("holds", "Held", "noctule release", web_holds, "v_holds", .tail = "ORDER BY held_at" MOST),
     /* Oldest first, in the order of arrival. */
     [WEB_REVIEW] =
         LIST("review", "Results under review (not delivered)", "noctule accept JOB; noctule reject JOB REASON",
@@ -923,9 +985,10 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
              .none = "no failed jobs", BY_TIME("state = 'FAILED' AND superseded_by IS NULL AND ", "ended_at", JOB_KEY)),
     [WEB_REFUSED] = LIST("refused", "Refused series", "noctule explain SERIES_UID", web_refused, "v_series",
                          .none = "no refused series", BY_TIME("state = 'REFUSED' AND ", "settled_at", "series_uid")),
-    [WEB_QUARANTINED] =
-        LIST("quarantined", "Quarantined files", NULL, web_quarantined, "v_quarantine",
-             .none = "no files in quarantine", BY_TIME("removed_at IS NULL AND ", "quarantined_at", FILE_KEY)),
+    [WEB_QUARANTINED] = LIST(
+        "quarantined", "Quarantined files", "noctule quarantine show FILE; noctule quarantine release FILE",
+        web_quarantined, "v_quarantine", .none = "No file is in quarantine. Files that cannot be received appear here.",
+        BY_TIME("removed_at IS NULL AND ", "quarantined_at", FILE_KEY)),
     [WEB_DESTINATIONS] = LIST("destinations", "Destinations", "noctule echo NAME", web_destinations, "v_destinations",
                               .none = "no deliveries yet", .tail = "ORDER BY destination" MOST),
     [WEB_UNDELIVERED] = LIST("undelivered", "Undelivered results", "noctule resend DELIVERY", web_deliveries,
@@ -941,8 +1004,10 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                          .with = PULLING, .tail = "ORDER BY b.batch" MOST, .mark = "b.batch"),
     [WEB_UNPULLED] = LIST("unpulled", "Failed or incomplete retrievals", "noctule pull --batch BATCH", web_unpulled,
                           "ends", .with = UNPULLED, BY_TIME("", "ended_at", PULL_KEY)),
-    [WEB_CALLERS] =
-        LIST("callers", "Rejected callers", NULL, web_callers, "v_callers", BY_TIME("", "last_at", CALLER_KEY)),
+    [WEB_SENDERS] =
+        LIST("senders_now", "Senders", NULL, web_senders, "senders s", .with = SENDERS, .tail = "ORDER BY sender" MOST),
+    [WEB_CALLERS] = LIST("callers", "Rejected callers", NULL, web_callers, "v_callers",
+                         .tail = "ORDER BY admitted_at IS NOT NULL, last_at DESC" MOST),
     [WEB_DEVICES] =
         LIST("devices", "Devices", "noctule doctor", web_devices, "v_jobs", .none = "no jobs in the last 24 hours",
              .tail = "WHERE ended_at >= (SELECT ago FROM day) AND backend <> '' "

@@ -22,6 +22,7 @@ struct web {
     char *database;        /* path of the database */
     struct report *report; /* NULL: could not be opened; the next request tries again */
     struct web_metrics *metrics;
+    struct conf_findings findings; /* warnings of the configuration files, read when the process started */
     struct web_access access;
     struct web_alerts alerts;
     struct pseudonym_key key;            /* for hashed identifiers */

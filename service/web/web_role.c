@@ -258,6 +258,21 @@ role_run_loop(struct web_role *role, int fd)
     return 0;
 }
 
+/* Reads the warnings of the configuration files. The daemon passes the checked values, without files and lines. */
+static void
+role_read_warnings(struct web *web)
+{
+    struct report_table loads;
+    struct error ignored;
+    if (report_page(web->report, WEB_CONFIGURATION, &(struct report_query){0}, &loads, &ignored) < 0)
+        return;
+    const char *files = loads.row_count > 0 ? report_cell(&loads, 0, "main") : NULL;
+    struct conf *conf = NULL;
+    if (files && conf_load_all(files, web->conf->root, &conf, &web->findings, &ignored) == 0)
+        conf_free(conf);
+    report_table_free(&loads);
+}
+
 /* Opens all files that a confined process could not open. */
 static int
 role_open_web(struct web_role *role, struct error *error)
@@ -278,6 +293,8 @@ role_open_web(struct web_role *role, struct error *error)
     }
     if (!rc)
         rc = report_open(web->database, &web->report, error);
+    if (!rc)
+        role_read_warnings(web);
     return rc ? rc : web_metrics_open(web->report, &web->metrics, error);
 }
 
@@ -325,6 +342,7 @@ web_main(const struct role_args *args)
     web_alerts_clear(&role.web.alerts);
     web_metrics_close(role.web.metrics);
     report_close(role.web.report);
+    conf_findings_free(&role.web.findings);
     free(role.web.database);
     conf_free(role.conf);
     return rc ? child_start_status(rc) : child_status(&role.child);

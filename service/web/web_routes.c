@@ -114,10 +114,10 @@ answer_preview(struct web *web, const struct web_request *request, struct web_re
     }
 
 static const struct web_route routes[] = {
-    {.path = "/", .title = "Overview", .view = web_view_now, .in_menu = true, .refreshes = true},
+    {.path = "/", .title = "Overview", .view = web_view_overview, .in_menu = true, .refreshes = true},
     {.path = "/queue",
      .title = "Queue",
-     LISTS(WEB_HOLDS, WEB_RUNNING, WEB_WAITING, WEB_PROGRAM_RUNS, WEB_GATHERING, WEB_PULLING),
+     LISTS(WEB_RUNNING, WEB_WAITING, WEB_PROGRAM_RUNS, WEB_GATHERING, WEB_PULLING),
      .in_menu = true,
      .refreshes = true},
     {.path = "/work", .title = "Work", .view = web_view_work, .in_menu = true},
@@ -127,8 +127,10 @@ static const struct web_route routes[] = {
      LISTS(WEB_FAILED, WEB_REFUSED, WEB_QUARANTINED, WEB_UNPULLED, WEB_CALLERS),
      .in_menu = true},
     {.path = "/deliveries", .title = "Deliveries", .view = web_view_deliveries, .in_menu = true},
+    {.path = "/received", .title = "Received", .view = web_view_received, .in_menu = true},
     {.path = "/night", .title = "Report", .view = web_view_report, .in_menu = true},
-    {.path = "/devices", .title = "Devices", .view = web_view_devices, .in_menu = true},
+    {.path = "/settings", .title = "Settings", .view = web_view_settings, .in_menu = true},
+    {.path = "/devices", .moved = "settings"},
     {.path = "/job", .title = "Job", .view = web_view_job},
     {.path = "/series", .title = "Series", LISTS(WEB_SERIES, WEB_SERIES_JOBS, WEB_SERIES_STACKS)},
     {.path = "/search", .title = "Search", .view = web_view_search},

@@ -4,12 +4,16 @@
 /* NOCTULE_STYLES is the folder service/web/style (service/CMakeLists.txt). */
 #define STYLE(file) ".incbin \"" NOCTULE_STYLES "/" file "\"\n"
 
+/* clang-format off */
 __asm__(".pushsection .rodata\n"
         ".globl web_style\n"
         ".hidden web_style\n"
         ".type web_style, %object\n"
         "web_style:\n"
-        /* one line per file */
-        STYLE("frame.css") STYLE("list.css") ".byte 0\n"
-                                             ".size web_style, . - web_style\n"
-                                             ".popsection\n");
+        STYLE("frame.css")
+        STYLE("list.css")
+        STYLE("overview.css")
+        ".byte 0\n"
+        ".size web_style, . - web_style\n"
+        ".popsection\n");
+/* clang-format on */

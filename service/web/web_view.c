@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-const struct html_link web_view_links[] = {{"job", "job?id="},
-                                           {"superseded_by", "job?id="},
-                                           {"series_uid", "series?uid="},
-                                           {"night", "night?day="},
-                                           {NULL, NULL}};
+const struct html_link web_view_links[] = {{"job", "job?id=", NULL},
+                                           {"superseded_by", "job?id=", NULL},
+                                           {"series_uid", "series?uid=", NULL},
+                                           {"night", "reports?day=", NULL},
+                                           {NULL, NULL, NULL}};
 
 struct report_query
 web_view_query(const struct web_view *view, enum report_list_name name)
@@ -62,7 +62,8 @@ web_view_list(const struct web_view *view, enum report_list_name name, struct er
         if (table.row_count > 0)
             html_table(&table, web_view_links, view->out);
         else if (list->none)
-            fprintf(view->out, "<section><h2>%s</h2><p class=\"dim\">%s</p></section>\n", list->heading, list->none);
+            fprintf(view->out, "<section id=\"%s\"><h2>%s</h2><p class=\"dim\">%s</p></section>\n", list->key,
+                    list->heading, list->none);
         web_view_more(view, &table);
     }
     report_table_free(&table);

@@ -49,12 +49,13 @@ int web_view_lists(const struct web_view *view, const enum report_list_name *nam
 /* Writes the link to the next rows, if there are more. */
 void web_view_more(const struct web_view *view, const struct report_table *table);
 
-int web_view_now(const struct web_view *view, struct error *error);
 int web_view_deliveries(const struct web_view *view, struct error *error);
 int web_view_work(const struct web_view *view, struct error *error);
+int web_view_overview(const struct web_view *view, struct error *error);
+int web_view_settings(const struct web_view *view, struct error *error);
+int web_view_received(const struct web_view *view, struct error *error);
 int web_view_review(const struct web_view *view, struct error *error);
 int web_view_report(const struct web_view *view, struct error *error);
-int web_view_devices(const struct web_view *view, struct error *error);
 int web_view_job(const struct web_view *view, struct error *error);
 int web_view_search(const struct web_view *view, struct error *error);
 

@@ -27,11 +27,13 @@ report_write_html(const struct report_content *report, FILE *out)
     html_icon(report->attention ? MARK_FAILED : MARK_DONE, out);
     fprintf(out, "<strong>%s</strong></div>\n",
             report->attention ? "An operator must act." : "Nothing needs attention.");
-    if (report->alerts->list.count > 0) {
-        fputs("<section><h2>Alerts</h2>", out);
-        html_alerts(&report->alerts->list, NULL, NULL, out);
-        fputs("</section>\n", out);
-    }
+    fputs("<section><h2>Alerts</h2>", out);
+    if (html_alerts(&report->alerts->list, false, NULL, NULL, out) == 0)
+        fputs("<p class=\"dim\">No alert.</p>", out);
+    fputs("</section>\n<section><h2>Waiting</h2>", out);
+    if (html_alerts(&report->alerts->list, true, NULL, NULL, out) == 0)
+        fputs("<p class=\"dim\">No job and no result waits for a condition.</p>", out);
+    fputs("</section>\n", out);
     html_report_figures(period, out);
     report_html_previews(report, out);
     html_report_tables(period, NULL, out);

@@ -78,10 +78,11 @@ const struct html_state *html_find_state(const char *name);
 /* Writes the mark of a state; an unknown name as text. */
 void html_state(const char *name, FILE *out);
 
-/* A link for the cells of a column: `href` followed by the cell. */
+/* A link for the cells of a column: `href`, in which & is escaped, followed by the cell. */
 struct html_link {
     const char *key;  /* key of the column; NULL ends a list of links */
     const char *href; /* "job?id=" */
+    const char *of; /* key of the column whose value follows instead of the cell's; NULL: the cell's. 0 has no link. */
 };
 
 /* Writes a section: its heading, the first rows with one line each, and the number of further rows. The last column
@@ -93,10 +94,12 @@ void html_figures(const struct report_table *table, FILE *out);
 /* Writes all cells of a table's only row, one per line. */
 void html_details(const struct report_table *table, const struct html_link *links, FILE *out);
 
-/* Writes the list of alerts, each with its id, its time, and its remedy or acknowledgement. `more` may be NULL: it writes
- * what follows at the end of the row of an alert, such as a button. */
-void html_alerts(const struct alerts *alerts, void (*more)(const void *context, const struct alert *alert, FILE *out),
-                 const void *context, FILE *out);
+/* Adds to the row of an alert, such as a link or a button. */
+typedef void html_alert_more(const void *context, const struct alert *alert, FILE *out);
+
+/* Writes the alerts, each with its time, and its remedy or acknowledgement; or, with `waits`, the reasons for which work
+ * waits. `more` may be NULL. Returns their number. */
+size_t html_alerts(const struct alerts *alerts, bool waits, html_alert_more *more, const void *context, FILE *out);
 
 /* Reads a PNG file of at most `max_size` bytes below the root, without following a link. The caller
  * must free *bytes. Returns 0 or -errno. */
@@ -105,11 +108,22 @@ int html_read_preview(const char *root, const char *path, size_t max_size, unsig
 /* Writes a PNG file as an image within the page. `alt` is escaped. */
 void html_png(const unsigned char *bytes, size_t size, const char *alt, FILE *out);
 
-/* A stacked bar chart with one column per row of the table. */
+/* A value of each row of a table as a bar on the one before it. */
+struct html_bar {
+    const char *key, *word; /* the column, and its name */
+    const char *class;      /* its colour: "c1" to "c4", "cf" for failures */
+    bool beside;            /* begins another stack */
+    /* Of the first bar of a stack: the address of the list that the stack counts, to which the time of the row is added
+     * as `times` "since" and "before"; NULL: none. */
+    const char *href, *times;
+};
+
+/* A bar chart. The table has the columns of the bars, and `at` with times at the same distance. */
 struct html_chart {
     const char *title;
-    const char *good, *bad;       /* keys of the table's columns; `bad` may be NULL */
-    const char *good_as, *bad_as; /* their labels */
+    bool has_caption; /* show the title */
+    const struct html_bar *bars;
+    size_t bar_count;
 };
 
 void html_chart(const struct report_table *table, const struct html_chart *chart, FILE *out);

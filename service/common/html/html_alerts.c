@@ -41,8 +41,9 @@ html_alert(const struct alert *alert, FILE *out)
         fputs("</p>", out);
         return;
     }
-    html_alert_time(", since ", alert->since_ms, out);
-    fputs("</p><p class=\"do\">", out);
+    fputs("<span class=\"dim\">", out);
+    html_alert_time(" since ", alert->since_ms, out);
+    fputs("</span></p><p class=\"do\">", out);
     if (alert->ack.by) {
         html_alert_acknowledgement(alert, out);
     } else {
@@ -64,23 +65,39 @@ html_alert_mark(const struct alert *alert, const char **word, const char **class
                  [ALERT_ATTENTION] = {"Attention", "attention", MARK_ATTENTION},
                  [ALERT_BROKEN] = {"Broken", "broken", MARK_FAILED}};
 
+    static const struct {
+        enum alert_kind kind;
+        const char *word;
+        enum html_mark mark;
+    } waits[] = {{ALERT_held, "Held", MARK_HELD},
+                 {ALERT_window, "Window", MARK_WAITING},
+                 {ALERT_receiving, "Receiving", MARK_RECEIVING},
+                 {ALERT_pulls, "Retrieval", MARK_RUNNING}};
+
     const bool review = alert->kind == ALERT_review;
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
+        if (waits[i].kind == alert->kind) {
+            *word = waits[i].word;
+            *class = "waits";
+            return waits[i].mark;
+        }
     *word = alert->ack.by ? "Known" : review ? "Review" : kinds[alert->severity].word;
     *class = alert->ack.by ? "known" : review ? "person" : kinds[alert->severity].class;
     return alert->ack.by ? MARK_NONE : review ? MARK_REVIEW : kinds[alert->severity].mark;
 }
 
-void
-html_alerts(const struct alerts *alerts, void (*more)(const void *context, const struct alert *alert, FILE *out),
-            const void *context, FILE *out)
+size_t
+html_alerts(const struct alerts *alerts, bool waits, html_alert_more *more, const void *context, FILE *out)
 {
-    fputs("<ul class=\"alerts\">\n", out);
+    size_t count = 0;
     for (size_t i = 0; i < alerts->count; i++) {
         const char *word, *class;
         const struct alert *alert = &alerts->items[i];
+        if ((alert->severity == ALERT_WAITS) != waits)
+            continue;
         const enum html_mark mark = html_alert_mark(alert, &word, &class);
-        fprintf(out, "<li class=\"%s\"", class);
-        if (alert->severity != ALERT_WAITS) {
+        fprintf(out, "%s<li class=\"%s\"", count++ ? "" : "<ul class=\"alerts\">\n", class);
+        if (!waits) {
             fputs(" data-alert=\"", out);
             html_text(alert->id, out);
             fputs("\"", out);
@@ -94,5 +111,6 @@ html_alerts(const struct alerts *alerts, void (*more)(const void *context, const
             more(context, alert, out);
         fputs("</li>\n", out);
     }
-    fputs("</ul>", out);
+    fputs(count ? "</ul>" : "", out);
+    return count;
 }

@@ -4,11 +4,13 @@
 void
 html_report_figures(const struct report_period *period, FILE *out)
 {
+    static const struct html_bar series[] = {{.key = "accepted", .word = "accepted", .class = "c2"},
+                                             {.key = "refused", .word = "refused", .class = "cf"}};
+    static const struct html_bar jobs[] = {{.key = "done", .word = "done", .class = "c2"},
+                                           {.key = "failed", .word = "failed", .class = "cf"}};
+    static const struct html_bar disk[] = {{.key = "free_gib", .word = "GiB free", .class = "c1"}};
     static const struct html_chart charts[] = {
-        {"Complete series", "accepted", "refused", "accepted", "refused"},
-        {"Finished jobs", "done", "failed", "done", "failed"},
-        {"Free space, GiB", "free_gib", NULL, NULL, NULL},
-    };
+        {"Complete series", true, series, 2}, {"Finished jobs", true, jobs, 2}, {"Free space, GiB", true, disk, 1}};
 
     fputs("<div class=\"tiles\">\n", out);
     for (int i = 0; i < PERIOD_COUNT; i++)

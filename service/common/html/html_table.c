@@ -24,13 +24,13 @@ html_title(const char *title, FILE *out)
     }
 }
 
-/* Returns the beginning of the address for a column; NULL: it has no link. */
-static const char *
+/* Returns NULL if the column has no link. */
+static const struct html_link *
 html_find_link(const struct html_link *links, const char *key)
 {
     while (links && links->key && strcmp(links->key, key) != 0)
         links++;
-    return links && links->key ? links->href : NULL;
+    return links && links->key ? links : NULL;
 }
 
 static bool
@@ -48,10 +48,13 @@ html_cell(const struct report_table *table, size_t row, size_t column, const str
     const char *text = table->cells[row * table->list->column_count + column];
     if (!html_is_written(table, row, column))
         return;
-    const char *href = html_find_link(links, of->key);
-    if (href) {
-        fprintf(out, "<a href=\"%s", href);
-        html_query(text, out);
+    const struct html_link *link = html_find_link(links, of->key);
+    if (link && link->of && strcmp(text, "0") == 0)
+        link = NULL;
+    if (link) {
+        const char *value = link->of ? report_cell(table, row, link->of) : text;
+        fprintf(out, "<a href=\"%s", link->href);
+        html_query(value ? value : "", out);
         fputs("\">", out);
     }
     if (of->form & REPORT_SHARE) {
@@ -65,7 +68,7 @@ html_cell(const struct report_table *table, size_t row, size_t column, const str
     } else {
         html_untrusted(text, out);
     }
-    fputs(href ? "</a>" : "", out);
+    fputs(link ? "</a>" : "", out);
 }
 
 /* Writes the cells from a column on as names and values: all, or those below the row. */
@@ -145,7 +148,7 @@ void
 html_table(const struct report_table *table, const struct html_link *links, FILE *out)
 {
     const size_t rows = table->row_count < MAX_ROWS ? table->row_count : MAX_ROWS;
-    fputs("<section><h2>", out);
+    fprintf(out, "<section id=\"%s\"><h2>", table->list->key);
     html_text(table->list->heading, out);
     fputs("</h2>\n<table class=\"rows\"><thead><tr>", out);
     for (size_t i = 0; i < table->list->column_count; i++) {

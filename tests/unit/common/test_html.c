@@ -130,8 +130,9 @@ static const struct report_column columns[] = {
     {"share", "PROGRESS", REPORT_SHARE, "share"},
     {"series_uid", "series", REPORT_TEXT | REPORT_BELOW, "series_uid"},
 };
-static const struct report_list list = {.heading = "Heading", .columns = columns, .column_count = 3};
-static const struct html_link links[] = {{"job", "job?id="}, {"series_uid", "series?uid="}, {NULL, NULL}};
+static const struct report_list list = {.key = "list", .heading = "Heading", .columns = columns, .column_count = 3};
+static const struct html_link links[] = {
+    {"job", "job?id=", NULL}, {"series_uid", "series?uid=", NULL}, {NULL, NULL, NULL}};
 
 START_TEST(cells_lead_somewhere)
 {
