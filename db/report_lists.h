@@ -66,9 +66,14 @@ enum report_list_name {
     WEB_UNPULLED,
     WEB_SENDERS,
     WEB_CALLERS,
-    WEB_DEVICES,
     WEB_DEVICE_EVENTS,
     WEB_PROGRAMS,
+    WEB_DAYS,
+    WEB_CALENDAR,
+    WEB_BY_PIPELINE,
+    WEB_BY_SCANNER,
+    WEB_COHORT_SEGMENTS,
+    WEB_COHORT,
     WEB_NIGHTS,
     WEB_NIGHT,
     WEB_JOB,
@@ -160,6 +165,7 @@ struct report_list {
     const char *with; /* the text before SELECT, with all parameters; or NULL */
     const char *view;
     const char *tail; /* "WHERE ... ORDER BY ... LIMIT ..." */
+    size_t max_rows;  /* of a page; 0: PAGE_ROWS */
     const char *mark; /* an expression that gives the place of a row in the order; or NULL */
     const char *id;   /* the column that identifies a row, for report_keys() */
     const char *const *states;

@@ -686,13 +686,97 @@ static const struct report_column web_senders[] = {
     "coalesce(sum(instances) FILTER (WHERE last_seen_at >= " AGO "), 0) AS instances FROM v_series "                   \
     "WHERE last_seen_at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days') GROUP BY sender) "
 
-static const struct report_column web_devices[] = {
-    COLUMN(backend, "COMPUTED ON (24 h)", TEXT),
-    AS(jobs, "JOBS", NUMBER, "count(*)"),
-    AS(failed, "FAILED", NUMBER, COUNT("state = 'FAILED'")),
-    AS(compute, "computed (s)", NUMBER | BELOW, "round(sum(compute_seconds), 1)"),
-    AS(peak, "peak (MiB)", NUMBER | BELOW, "max(peak_mib)"),
-    AS(last, "last", TIME | BELOW, "max(ended_at)"),
+#define WEEK_AGO "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days')"
+
+static const struct report_column web_days[] = {
+    COLUMN(at, "DAY", TIME),
+    AS(received, "RECEIVED", NUMBER, "coalesce((SELECT n FROM came c WHERE c.day = substr(d.at, 1, 10)), 0)"),
+    AS(done, "DONE", NUMBER, "coalesce((SELECT done FROM went w WHERE w.day = substr(d.at, 1, 10)), 0)"),
+    AS(review, "REVIEW", NUMBER, "coalesce((SELECT review FROM went w WHERE w.day = substr(d.at, 1, 10)), 0)"),
+    AS(failed, "FAILED", NUMBER, "coalesce((SELECT failed FROM went w WHERE w.day = substr(d.at, 1, 10)), 0)"),
+    AS(free_gib, "FREE (GiB)", NUMBER, "(SELECT gib FROM space p WHERE p.day = substr(d.at, 1, 10))"),
+};
+
+/* The last 30 days (UTC), today included. */
+#define LAST_DAYS                                                                                                      \
+    ", clock AS (SELECT strftime('%Y-%m-%dT00:00:00.000Z', 'now', '-29 days') AS first), "                             \
+    "steps (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM steps WHERE n < 29), "                                         \
+    "days AS (SELECT strftime('%Y-%m-%dT00:00:00.000Z', first, '+' || n || ' days') AS at FROM clock, steps), "        \
+    "came AS MATERIALIZED (SELECT substr(at, 1, 10) AS day, count(*) AS n FROM v_work "                                \
+    "WHERE at >= (SELECT first FROM clock)" LATEST " GROUP BY 1), "                                                    \
+    "went AS MATERIALIZED (SELECT substr(ended_at, 1, 10) AS day, " COUNT(                                             \
+        "state NOT IN ('REVIEW', 'FAILED')") " AS "                                                                    \
+                                             "done, " COUNT("state = 'REVIEW'") " AS review, " COUNT(                  \
+                                                 "state = 'FAILED'") " AS failed FROM v_work "                         \
+                                                                     "WHERE ended_at >= (SELECT first FROM "           \
+                                                                     "clock)" LATEST " GROUP BY 1), "                  \
+                                                                     "space AS MATERIALIZED (SELECT substr(at, 1, "    \
+                                                                     "10) AS day, round(min(free_mib) / 1024.0, 1) "   \
+                                                                     "AS gib FROM v_disk "                             \
+                                                                     "WHERE at >= (SELECT first FROM clock) GROUP BY " \
+                                                                     "1) "
+
+static const struct report_column web_calendar[] = {
+    COLUMN(night, "REPORT", TEXT),
+    AS(jobs, "JOBS", NUMBER, "jobs_done + jobs_empty + jobs_review + jobs_rejected + jobs_failed"),
+    AS(failed, "FAILED", NUMBER, "jobs_failed"),
+};
+
+/* Commonest code of rows of a group in `of`. */
+#define COMMONEST(key)                                                                                                 \
+    "(SELECT code FROM of_week o WHERE o." key " = g." key " AND code NOT IN ('', 'NO_RULE') GROUP BY code "           \
+    "ORDER BY count(*) DESC, code LIMIT 1)"
+
+static const struct report_column web_by_pipeline[] = {
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    COLUMN(jobs, "JOBS", NUMBER),
+    AS(mean, "MEAN (s)", NUMBER, "mean"),
+    AS(review_of, "REVIEW", NUMBER, "review"),
+    AS(share, "OF ALL", SHARE, "round(review * 1.0 / jobs, 3)"),
+    AS(failed_of, "FAILED", NUMBER, "failed"),
+    AS(reason, "COMMONEST REASON", TEXT, COMMONEST("pipeline")),
+};
+
+#define OF_PIPELINES                                                                                                   \
+    ", of_week AS MATERIALIZED (SELECT pipeline, state, code, total_seconds FROM v_work WHERE ended_at >= " WEEK_AGO   \
+        LATEST "), groups AS (SELECT pipeline, count(*) AS jobs, round(avg(total_seconds), 1) AS mean, " COUNT(        \
+            "state = 'REVIEW'") " AS review, " COUNT("state = 'FAILED'") " AS failed FROM of_week GROUP BY pipeline) "
+
+static const struct report_column web_by_scanner[] = {
+    COLUMN(scanner, "SCANNER", TEXT),
+    COLUMN(work, "SERIES AND JOBS", NUMBER),
+    AS(refused_by, "REFUSED", NUMBER, "refused"),
+    AS(no_job_by, "NO JOB", NUMBER, "no_job"),
+    AS(review_by, "REVIEW", NUMBER, "review"),
+    AS(failed_by, "FAILED", NUMBER, "failed"),
+    AS(reason, "COMMONEST REASON", TEXT, COMMONEST("scanner")),
+};
+
+#define OF_SCANNERS                                                                                                    \
+    ", of_week AS MATERIALIZED (SELECT station AS scanner, state, code FROM v_work WHERE at >= " WEEK_AGO LATEST       \
+    " AND station <> ''), groups AS (SELECT scanner, count(*) AS work, " COUNT(                                        \
+        "state = 'REFUSED'") " AS refused, " COUNT("state = 'NO_JOB'") " AS no_job, " COUNT("state = 'REVIEW'") " AS " \
+                                                                                                                "revi" \
+                                                                                                                "ew,"  \
+                                                                                                                " " COUNT("state = 'FAILED'") " AS failed FROM of_week GROUP BY scanner) "
+
+static const struct report_column web_cohort_segments[] = {
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    COLUMN(label, "SEGMENT", TEXT),
+};
+
+#define COHORT_JOBS "state IN ('DONE', 'REVIEW', 'REJECTED') AND superseded_by IS NULL AND voxels > 0 "
+
+static const struct report_column web_cohort[] = {
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(volume_ml, "VOLUME (ml)", NUMBER),
+    COLUMN(mean, "MEAN", NUMBER),
+    COLUMN(minimum, "MIN", NUMBER),
+    COLUMN(maximum, "MAX", NUMBER),
+    AS(unit, "UNIT", TEXT, UNIT),
+    AS(description, "DESCRIPTION", TEXT, "series_description"),
+    AS(scanner, "SCANNER", TEXT, "(SELECT station FROM v_series s WHERE s.series_uid = v_segments.series_uid)"),
 };
 
 static const struct report_column web_device_events[] = {
@@ -1008,16 +1092,29 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
         LIST("senders_now", "Senders", NULL, web_senders, "senders s", .with = SENDERS, .tail = "ORDER BY sender" MOST),
     [WEB_CALLERS] = LIST("callers", "Rejected callers", NULL, web_callers, "v_callers",
                          .tail = "ORDER BY admitted_at IS NOT NULL, last_at DESC" MOST),
-    [WEB_DEVICES] =
-        LIST("devices", "Devices", "noctule doctor", web_devices, "v_jobs", .none = "no jobs in the last 24 hours",
-             .tail = "WHERE ended_at >= (SELECT ago FROM day) AND backend <> '' "
-                     "GROUP BY backend ORDER BY count(*) DESC" MOST),
+    [WEB_DAYS] = LIST("days", "Per day", NULL, web_days, "days d", .with = LAST_DAYS, .tail = "ORDER BY at"),
+    [WEB_CALENDAR] =
+        LIST("calendar", "Report periods", NULL, web_calendar, "v_nights",
+             .tail = "WHERE night >= strftime('%Y-%m-%d', 'now', '-190 days') ORDER BY until_at" MOST, .max_rows = 200),
+    [WEB_BY_PIPELINE] = LIST("by_pipeline", "By pipeline, last 7 days", NULL, web_by_pipeline, "groups g",
+                             .none = "No job ended in the last 7 days.", .with = OF_PIPELINES,
+                             .tail = "ORDER BY jobs DESC, pipeline" MOST),
+    [WEB_BY_SCANNER] = LIST("by_scanner", "By scanner, last 7 days", NULL, web_by_scanner, "groups g",
+                            .none = "No series with a Station Name came in the last 7 days.", .with = OF_SCANNERS,
+                            .tail = "ORDER BY work DESC, scanner" MOST),
+    [WEB_COHORT_SEGMENTS] =
+        LIST("cohort_segments", "Segments", NULL, web_cohort_segments, "v_segments",
+             .tail = "WHERE " COHORT_JOBS "GROUP BY pipeline, label ORDER BY 1, 2" MOST, .max_rows = 200),
+    [WEB_COHORT] =
+        LIST("cohort", "Cohort", NULL, web_cohort, "v_segments",
+             .tail = "WHERE pipeline = ?3 AND label = ?4 AND " COHORT_JOBS "ORDER BY job DESC" MOST, .max_rows = 5000),
     [WEB_DEVICE_EVENTS] = LIST("device_events", "Device events", NULL, web_device_events, "v_events",
                                BY_NUMBER(RECENT_EVENTS DEVICE_EVENTS, "event")),
     [WEB_PROGRAMS] =
         LIST("programs", "Programs", "noctule doctor", program_columns, "v_programs", .tail = "ORDER BY program" MOST),
-    [WEB_NIGHTS] = LIST("nights", "Recorded reports", "noctule report --since 2026-01-31 --until 2026-02-01",
-                        web_nights, "v_nights", BY_TIME("", "until_at", "night")),
+    [WEB_NIGHTS] = LIST("nights", "Recorded periods", "noctule report --since 2026-01-31 --until 2026-02-01",
+                        web_nights, "v_nights", .none = "Each report period appears here with its counts (report.at).",
+                        BY_TIME("", "until_at", "night")),
     [WEB_NIGHT] = DETAILS("night", "Report period", web_night, "v_nights", "WHERE night = ?3"),
     [WEB_JOB] = DETAILS("job", "State", web_job, "v_jobs", "WHERE job = ?2"),
     /* A mark is the Segment Number: segments are sorted in ascending order. */

@@ -95,10 +95,12 @@ report_page(struct report *report, enum report_list_name name, const struct repo
     static const char before[] = "WITH asked (mark, job, text, word, most) AS (SELECT ?1, ?2, ?3, ?4, ?5), "
                                  "day (ago) AS (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')) ";
 
+    const size_t max = report_lists[name].max_rows ? report_lists[name].max_rows : PAGE_ROWS;
     const struct database_value values[] = {value_text(query->after ? query->after : ""), value_int(query->job),
                                             value_text(query->text[0] ? query->text[0] : ""),
-                                            value_text(query->text[1] ? query->text[1] : ""), value_int(PAGE_ROWS + 1)};
-    const int rc = table_read(report, name, before, values, COLUMN_COUNT(values), PAGE_ROWS, table);
+                                            value_text(query->text[1] ? query->text[1] : ""),
+                                            value_int((int64_t)max + 1)};
+    const int rc = table_read(report, name, before, values, COLUMN_COUNT(values), max, table);
     if (rc < 0)
         report_table_free(table);
     return report_conclude(report, NULL, rc, error);

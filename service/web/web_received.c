@@ -32,7 +32,7 @@ received_rejected(const struct report_table *callers, size_t row, FILE *out)
     received_cell("Calling", report_cell(callers, row, "calling"), out);
     received_cell("Address", report_cell(callers, row, "host"), out);
     received_cell("Called", report_cell(callers, row, "called"), out);
-    fputs("<td class=\"n\" data-t=\"Times\">", out);
+    fputs("<td class=\"n\" data-t=\"Count\">", out);
     if (!was)
         fprintf(out, "<a href=\"#caller-%zu\">", row);
     html_count((int64_t)report_number(callers, row, "rejected"), out);
@@ -65,7 +65,7 @@ received_sender(const struct web_view *view, const struct report_table *senders,
     received_cell("Calling", name && *name ? name : "inboxes", out);
     received_cell("Address", peer && peer->host ? peer->host : "", out);
     received_cell("Called", report_cell(senders, row, "called"), out);
-    fputs("<td class=\"n\" data-t=\"Series\">", out);
+    fputs("<td class=\"n\" data-t=\"Count\">", out);
     if (work > 0 && name && *name) {
         fputs("<a href=\"work?since=24h&amp;current=yes&amp;sender=", out);
         html_query(name, out);
@@ -98,7 +98,7 @@ received_quiet_peers(const struct web_view *view, const struct report_table *sen
         fputs("</td>", view->out);
         received_cell("Calling", title ? title : "any AE title", view->out);
         received_cell("Address", dicom->peers[i].host ? dicom->peers[i].host : "", view->out);
-        fputs("<td></td><td class=\"n\" data-t=\"Series\">0</td><td></td><td class=\"dim\">no series in 7 "
+        fputs("<td></td><td class=\"n\" data-t=\"Count\">0</td><td></td><td class=\"dim\">no series in 7 "
               "days</td></tr>\n",
               view->out);
     }
@@ -108,7 +108,7 @@ static void
 received_callers(const struct web_view *view, const struct report_table *callers, const struct report_table *senders)
 {
     static const char *const titles[] = {
-        "State", "Calling", "Address", "Called", "Times", "Last", "Received, or reason"};
+        "State", "Calling", "Address", "Called", "Count", "Last", "Received, or reason"};
 
     FILE *out = view->out;
     fputs("<section id=\"callers\"><h2>Callers</h2>", out);
@@ -129,7 +129,7 @@ received_callers(const struct web_view *view, const struct report_table *callers
         received_sender(view, senders, row);
     received_quiet_peers(view, senders);
     fputs(
-        "</tbody></table><footer>Times: rejected associations, or the series and jobs of the last 24 hours in the list "
+        "</tbody></table><footer>Count: rejected associations, or the series and jobs of the last 24 hours in the list "
         "<a href=\"work?since=24h&amp;current=yes\">Work</a>.</footer></section>\n",
         out);
 }

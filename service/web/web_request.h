@@ -12,7 +12,9 @@
 
 /* Names of query parameters. Others are ignored. */
 #define REQUEST_VALUES(VALUE)                                                                                          \
-    VALUE(id) VALUE(uid) VALUE(q) VALUE(after) VALUE(list) VALUE(day) VALUE(live) VALUE(view) VALUE(at)
+    VALUE(id)                                                                                                          \
+    VALUE(uid) VALUE(q) VALUE(after) VALUE(list) VALUE(day) VALUE(live) VALUE(view) VALUE(at) VALUE(of) VALUE(x)       \
+        VALUE(y)
 #define REQUEST_VALUE(name) REQUEST_##name,
 
 enum request_value { REQUEST_VALUES(REQUEST_VALUE) REQUEST_VALUE_COUNT };

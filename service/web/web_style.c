@@ -13,6 +13,7 @@ __asm__(".pushsection .rodata\n"
         STYLE("frame.css")
         STYLE("list.css")
         STYLE("overview.css")
+        STYLE("reports.css")
         ".byte 0\n"
         ".size web_style, . - web_style\n"
         ".popsection\n");

@@ -55,9 +55,13 @@ int web_view_overview(const struct web_view *view, struct error *error);
 int web_view_settings(const struct web_view *view, struct error *error);
 int web_view_received(const struct web_view *view, struct error *error);
 int web_view_review(const struct web_view *view, struct error *error);
-int web_view_report(const struct web_view *view, struct error *error);
+int web_view_reports(const struct web_view *view, struct error *error);
+int web_view_cohort(const struct web_view *view, struct error *error);
 int web_view_job(const struct web_view *view, struct error *error);
 int web_view_search(const struct web_view *view, struct error *error);
+
+/* Writes the links between the pages of reports beside the title; `here`: "", "now", "cohort" or another word. */
+void web_reports_chips(const struct web_view *view, const char *here);
 
 /* The preview of a job's segments. */
 

@@ -79,7 +79,7 @@ def test_page_report_and_metric(daemon):
     d = site.daemon
     call(d, "<b>X</b>")
     wait_rejected(d, 1)
-    for path, words in (("failures", "Rejected callers"), ("", "was rejected 1 time")):
+    for path, words in (("received", "Rejected"), ("", "was rejected 1 time")):
         text = site.text(path)
         assert "<b>X</b>" in html.unescape(text) and "<b>X" not in text and words in text
     assert site.figures()['noctule_rejected_callers{reason="unknown_caller"}'] == 1

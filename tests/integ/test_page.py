@@ -24,7 +24,7 @@ from test_report_night import DESCRIPTION, SEGMENT, STATION, about, small
 
 LATER = "delivery = { retry_seconds = 600.0; retry_max_seconds = 600.0; };\n"  # failed items wait
 TOKEN = "0123456789abcdef0123456789abcdef"
-PAGES = ("", "queue", "work", "review", "failures", "deliveries", "night", "devices", "search")
+PAGES = ("", "queue", "work", "review", "failures", "deliveries", "received", "reports", "reports?day=now", "cohort", "settings", "search")
 ACCESSION = "A/17 & <b>"
 PATIENT = "P'1\""
 
@@ -183,23 +183,24 @@ def test_the_pages(site):
     review, failed, refused = (series_of(d, state) for state in ("REVIEW", "FAILED", "REFUSED"))
     pages = {path: site.page(path) for path in PAGES}
     assert {page.titled() for page in pages.values()} == {
-        "Overview", "Queue", "Work", "Review", "Failures", "Deliveries", "Report", "Devices", "Search"}
+        "Overview", "Queue", "Work", "Review", "Failures", "Deliveries", "Received", "Reports", "Cohort", "Settings", "Search"}
     for path, page in pages.items():
         assert not {"script", "iframe", "object", "embed", "style"} & set(page.tags), path
         assert not [name for _, name, _ in page.attributes if name.startswith("on") or name == "style"], path
         assert not [value for _, name, value in page.attributes if name in ("href", "src", "action") and ":" in value], path
         assert page.tags.count("h1") == 1 and ("a", "aria-current", "page") in page.attributes or path == "search"
-    assert "under review" in pages[""].data and "PACS" in pages[""].data
+    assert "to review" in pages[""].data and "PACS" in pages[""].data
     assert "Matching series" not in pages["search"].data and "patient ID" in pages["search"].data
 
     # Text of a sender must be escaped on every page.
     shown = "<script>alert(\"1\")</script>\ufffd'&amp;\ufffd2J"
     assert shown in pages["review"].data and shown in pages["failures"].data and STATION in pages["failures"].data
-    assert "photo" not in pages["failures"].data and "noctule quarantine show" in pages["failures"].data
-    for word in ("MISSING_SLICE", "JOB_TOO_LARGE", "NOT_DICOM", failed["series_uid"], refused["series_uid"]):
+    assert "photo" not in pages["received"].data and "noctule quarantine show" in pages["received"].data
+    for word in ("MISSING_SLICE", "JOB_TOO_LARGE", failed["series_uid"], refused["series_uid"]):
         assert word in pages["failures"].data
     assert "expected 1 to 2 ml" in pages["review"].data and "PACS" in pages["deliveries"].data
-    assert "cpu" in pages["devices"].data and pages["night"].attributes.count(("svg", "class", "chart")) == 3
+    assert "NOT_DICOM" in pages["received"].data and "cpu" in pages[""].data and "brain-mr" in pages["settings"].data
+    assert pages["reports"].attributes.count(("svg", "class", "chart")) == 3
 
     # Pictures are served only by their job's number.
     ((_, _, source),) = [each for each in pages["review"].attributes if each[:2] == ("img", "src")]
@@ -209,7 +210,7 @@ def test_the_pages(site):
     assert picture == (d.root / "outbox" / str(review["job"]) / "preview.png").read_bytes()
     for path in ("preview", "preview?id=0", "preview?id=999", "preview?id=../1", "preview/1", "outbox/1/preview.png",
                  "noctule.db", "../noctule.db", "%2e%2e/noctule.db", "job?id=999", "job?id=x", "series?uid=1.2.3",
-                 "series?uid=%27%20OR%201=1--", "night?day=x", "night?day=2026-13-40", "queue/"):
+                 "series?uid=%27%20OR%201=1--", "reports?day=x", "reports?day=2026-13-40", "queue/"):
         site.get(path, status=404)
 
     # Every link leads to a page.

@@ -71,15 +71,14 @@ html_cell(const struct report_table *table, size_t row, size_t column, const str
     fputs(link ? "</a>" : "", out);
 }
 
-/* Writes the cells from a column on as names and values: all, or those below the row. */
+/* Writes the cells of a row as names and values, except one column: all, or those below the row. */
 static void
-html_lines(const struct report_table *table, size_t row, size_t from, bool all, const struct html_link *links,
-           FILE *out)
+html_lines(const struct report_table *table, size_t row, size_t but, bool all, const struct html_link *links, FILE *out)
 {
     fputs("<dl>", out);
-    for (size_t i = from; i < table->list->column_count; i++) {
+    for (size_t i = 0; i < table->list->column_count; i++) {
         const struct report_column *column = &table->list->columns[i];
-        if ((!all && !(column->form & REPORT_BELOW)) || !html_is_written(table, row, i))
+        if (i == but || (!all && !(column->form & REPORT_BELOW)) || !html_is_written(table, row, i))
             continue;
         const size_t length = strlen(column->key);
         const bool is_uid = length >= 4 && strcmp(column->key + length - 4, "_uid") == 0;
@@ -99,23 +98,38 @@ html_has_below(const struct report_table *table)
     return false;
 }
 
-/* Writes the last cell: the first value below the row, which unfolds the others. */
+/* Returns the column whose value stands for those below the row: the message, else the first; column_count if there is
+ * none. */
+static size_t
+html_first_below(const struct report_table *table, size_t row)
+{
+    size_t first = table->list->column_count;
+    for (size_t i = table->list->column_count; i-- > 0;) {
+        const struct report_column *column = &table->list->columns[i];
+        if (!(column->form & REPORT_BELOW) || !html_is_written(table, row, i))
+            continue;
+        if (strcmp(column->key, "message") == 0)
+            return i;
+        first = i;
+    }
+    return first;
+}
+
+/* Writes the last cell: one value, which unfolds the others. */
 static void
 html_rest(const struct report_table *table, size_t row, const struct html_link *links, FILE *out)
 {
-    size_t first = 0;
-    const size_t columns = table->list->column_count;
-    while (first < columns && !(table->list->columns[first].form & REPORT_BELOW && html_is_written(table, row, first)))
-        first++;
+    const size_t first = html_first_below(table, row);
     fputs("<td class=\"rest\">", out);
-    if (first < columns) {
+    if (first < table->list->column_count) {
         const struct report_column *column = &table->list->columns[first];
         fputs("<details><summary>", out);
         if (strcmp(column->key, "message") != 0)
             fprintf(out, "<span class=\"key\">%s</span> ", column->title);
         html_cell(table, row, first, NULL, out); /* a link would not unfold */
         fputs("</summary>", out);
-        html_lines(table, row, html_find_link(links, column->key) ? first : first + 1, false, links, out);
+        html_lines(table, row, html_find_link(links, column->key) ? table->list->column_count : first, false, links,
+                   out);
         fputs("</details>", out);
     }
     fputs("</td>", out);
@@ -204,6 +218,6 @@ html_details(const struct report_table *table, const struct html_link *links, FI
     fputs("<section><h2>", out);
     html_text(table->list->heading, out);
     fputs("</h2>\n", out);
-    html_lines(table, 0, 0, true, links, out);
+    html_lines(table, 0, table->list->column_count, true, links, out);
     fputs("</section>\n", out);
 }
