@@ -34,7 +34,7 @@ struct cohort_axis {
     const struct conf_bounds *expected;
 };
 
-struct cohort {
+struct web_cohort {
     const struct report_table *table;
     const char *pipeline, *segment, *unit;
     struct cohort_axis x, y;
@@ -99,7 +99,7 @@ cohort_distance(const struct cohort_axis *axis, size_t row)
 
 /* Sorts the rows by their distance. Returns 0 or -ENOMEM. */
 static int
-cohort_rank(struct cohort *cohort)
+cohort_rank(struct web_cohort *cohort)
 {
     const size_t count = cohort->table->row_count;
     cohort->distance = calloc(count, sizeof *cohort->distance);
@@ -138,7 +138,7 @@ cohort_y(const struct cohort_axis *axis, double value)
 }
 
 static const char *
-cohort_unit(const struct cohort *cohort, const struct cohort_axis *axis)
+cohort_unit(const struct web_cohort *cohort, const struct cohort_axis *axis)
 {
     const char *unit = axis->measure->unit ? axis->measure->unit : cohort->unit;
     return unit && strcmp(unit, "1") != 0 ? unit : "";
@@ -146,7 +146,7 @@ cohort_unit(const struct cohort *cohort, const struct cohort_axis *axis)
 
 /* Writes "volume (ml)", with a capital if it is a title. */
 static void
-cohort_name(const struct cohort *cohort, const struct cohort_axis *axis, bool is_title, FILE *out)
+cohort_name(const struct web_cohort *cohort, const struct cohort_axis *axis, bool is_title, FILE *out)
 {
     const char *name = axis->measure->name, *unit = cohort_unit(cohort, axis);
     fprintf(out, "%c%s", is_title ? toupper(name[0]) : name[0], name + 1);
@@ -168,7 +168,7 @@ cohort_step(const struct cohort_axis *axis)
 }
 
 static void
-cohort_open_plot(const struct cohort *cohort, const char *heading, const char *beside, FILE *out)
+cohort_open_plot(const struct web_cohort *cohort, const char *heading, const char *beside, FILE *out)
 {
     fprintf(out,
             "<section><header><h2>%s</h2><span class=\"more\">%s</span></header><figure>"
@@ -195,7 +195,7 @@ cohort_draw_line(double y, double value, FILE *out)
 }
 
 static void
-cohort_histogram(const struct cohort *cohort, FILE *out)
+cohort_histogram(const struct web_cohort *cohort, FILE *out)
 {
     char heading[128], beside[128];
     size_t bins[BINS] = {0}, max = 1;
@@ -230,7 +230,7 @@ cohort_histogram(const struct cohort *cohort, FILE *out)
 
 /* Draws the outliers, with links to their jobs. */
 static void
-cohort_outliers(const struct cohort *cohort, FILE *out)
+cohort_outliers(const struct web_cohort *cohort, FILE *out)
 {
     for (size_t place = 0; place < cohort->table->row_count && place < LISTED; place++) {
         const size_t row = cohort->order[place];
@@ -247,7 +247,7 @@ cohort_outliers(const struct cohort *cohort, FILE *out)
 }
 
 static void
-cohort_scatter(const struct cohort *cohort, FILE *out)
+cohort_scatter(const struct web_cohort *cohort, FILE *out)
 {
     char heading[128], beside[64];
     const size_t count = cohort->table->row_count;
@@ -283,7 +283,7 @@ cohort_deviation(const struct cohort_axis *axis, size_t row, FILE *out)
 }
 
 static void
-cohort_list(const struct cohort *cohort, FILE *out)
+cohort_list(const struct web_cohort *cohort, FILE *out)
 {
     fputs("<section><h2>Farthest from the median</h2><table class=\"rows\"><thead><tr><th scope=\"col\">State</th>"
           "<th scope=\"col\">Job</th>",
@@ -338,7 +338,7 @@ cohort_select(const char *name, const char *title, const struct cohort_measure *
 
 /* Writes the form. A choice is "PIPELINE/SEGMENT". */
 static void
-cohort_form(const struct report_table *choices, const struct cohort *cohort, FILE *out)
+cohort_form(const struct report_table *choices, const struct web_cohort *cohort, FILE *out)
 {
     fputs("<section><form class=\"filters\" action=\"cohort\"><label>Pipeline, segment<select name=\"of\">", out);
     for (size_t row = 0; row < choices->row_count; row++) {
@@ -371,7 +371,7 @@ cohort_find_measure(const char *key, int fallback)
 
 /* Finds the limits of the configuration for a measure; NULL: none. */
 static const struct conf_bounds *
-cohort_expected(const struct conf *conf, const struct cohort *cohort, const struct cohort_axis *axis)
+cohort_expected(const struct conf *conf, const struct web_cohort *cohort, const struct cohort_axis *axis)
 {
     for (size_t i = 0; i < conf->pipeline_count; i++) {
         const struct conf_pipeline *pipeline = &conf->pipelines[i];
@@ -389,7 +389,7 @@ cohort_expected(const struct conf *conf, const struct cohort *cohort, const stru
 }
 
 static int
-cohort_draw(const struct web_view *view, struct cohort *cohort, struct error *error)
+cohort_draw(const struct web_view *view, struct web_cohort *cohort, struct error *error)
 {
     cohort->unit = report_cell(cohort->table, 0, "unit");
     cohort->x.expected = cohort_expected(view->web->conf, cohort, &cohort->x);
@@ -423,10 +423,10 @@ web_view_cohort(const struct web_view *view, struct error *error)
     if (rc < 0)
         return rc;
     char *of = strdup(request->values[REQUEST_of]), *slash = of ? strchr(of, '/') : NULL;
-    struct cohort cohort = {.pipeline = "",
-                            .segment = "",
-                            .x = {.measure = cohort_find_measure(request->values[REQUEST_x], 0)},
-                            .y = {.measure = cohort_find_measure(request->values[REQUEST_y], 1)}};
+    struct web_cohort cohort = {.pipeline = "",
+                                .segment = "",
+                                .x = {.measure = cohort_find_measure(request->values[REQUEST_x], 0)},
+                                .y = {.measure = cohort_find_measure(request->values[REQUEST_y], 1)}};
     if (slash) {
         *slash = '\0';
         cohort.pipeline = of;
