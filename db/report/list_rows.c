@@ -872,6 +872,45 @@ static const struct report_column web_job_results[] = {
     COLUMN(sop_instance_uid, "instance", TEXT | BELOW),
 };
 
+/* From the scanner to the archive: what took how long. A step without an end goes on. */
+static const char job_steps[] =
+    ", parts AS (SELECT j.*, s.first_seen_at, s.last_seen_at, s.settled_at, s.evidence, s.instances, s.sender, "
+    "s.inbox "
+    "FROM v_jobs j JOIN v_series s USING (series_uid) WHERE j.job = ?2), "
+    "steps AS (SELECT 1 AS place, 'Received' AS step, first_seen_at AS since, last_seen_at AS until, "
+    "instances || ' files' || coalesce(' from ' || nullif(coalesce(nullif(sender, ''), inbox), ''), '') AS what FROM "
+    "parts "
+    "UNION ALL SELECT 2, 'Completed', last_seen_at, settled_at, evidence FROM parts WHERE settled_at IS NOT NULL "
+    "UNION ALL SELECT 3, 'Waited', created_at, started_at, held FROM parts "
+    "UNION ALL SELECT 4, 'Computed', started_at, ended_at, CASE WHEN total_seconds IS NOT NULL "
+    "THEN printf('reading %.2f s, computing %.2f s, writing %.2f s', read_seconds, compute_seconds, write_seconds) "
+    "ELSE stage END FROM parts WHERE started_at IS NOT NULL "
+    "UNION ALL SELECT 5, 'Reviewed', ended_at, reviewed_at, coalesce('by ' || nullif(reviewed_by, ''), 'a person must "
+    "decide') "
+    "FROM parts WHERE state = 'REVIEW' OR reviewed_at IS NOT NULL "
+    "UNION ALL SELECT 6, 'To ' || destination, min(created_at), "
+    "CASE WHEN count(*) = count(coalesce(committed_at, sent_at)) THEN max(coalesce(committed_at, sent_at)) END, "
+    "group_concat(DISTINCT lower(state)) FROM v_deliveries WHERE job = ?2 GROUP BY destination) ";
+
+#define SINCE_FIRST(at) "round((julianday(" at ") - (SELECT min(julianday(since)) FROM steps)) * 86400.0, 3)"
+
+static const struct report_column web_job_steps[] = {
+    COLUMN(step, "STEP", TEXT),
+    AS(since, "SINCE", TIME, "since"),
+    AS(begins, "BEGINS (s)", NUMBER, SINCE_FIRST("since")),
+    AS(ends, "ENDS (s)", NUMBER, SINCE_FIRST("until")),
+    AS(now, "NOW (s)", NUMBER, SINCE_FIRST("'now'")),
+    COLUMN(what, "DETAIL", TEXT),
+};
+
+static const struct report_column web_job_breaches[] = {
+    COLUMN(segment, "SEGMENT", NUMBER), COLUMN(label, "LABEL", TEXT), COLUMN(expectation, "EXPECTATION", TEXT),
+    COLUMN(found, "FOUND", NUMBER),     COLUMN(low, "LOW", NUMBER),   COLUMN(high, "HIGH", NUMBER),
+    COLUMN(text, "TEXT", TEXT),
+};
+
+static const struct report_column web_job_settings[] = {AS(settings, "SETTINGS", TEXT, "s.text")};
+
 static const struct report_column web_series[] = {
     COLUMN(state, "state", TEXT),
     COLUMN(code, "code", TEXT),
@@ -1133,6 +1172,13 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                                 BY_NUMBER("job = ?2 AND ", "delivery")),
     [WEB_JOB_EVENTS] =
         LIST("job_events", "Events", NULL, web_job_events, "v_events", BY_NUMBER("job = ?2 AND ", "event")),
+    [WEB_JOB_STEPS] = LIST("job_steps", "From the scanner to the archive", NULL, web_job_steps, "steps",
+                           .with = job_steps, .tail = "ORDER BY place, step" MOST),
+    [WEB_JOB_BREACHES] = LIST("job_breaches", "Broken expectations", NULL, web_job_breaches, "v_breaches",
+                              .tail = "WHERE job = ?2 ORDER BY place" MOST),
+    /* The pipeline of the job with all its settings. */
+    [WEB_JOB_SETTINGS] = LIST("job_settings", "Settings", NULL, web_job_settings,
+                              "job j JOIN settings s ON s.id = j.settings_id", .tail = "WHERE j.id = ?2" MOST),
     [WEB_SERIES] = DETAILS("series", "Series", web_series, "v_series", "WHERE series_uid = ?3"),
     [WEB_SERIES_JOBS] = LIST("series_jobs", "Jobs", NULL, web_series_jobs, "v_jobs", .none = "no jobs",
                              BY_NUMBER("series_uid = ?3 AND ", "job")),

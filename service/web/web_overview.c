@@ -230,13 +230,15 @@ overview_first_steps(const struct web_view *view)
     overview_host(view);
     fprintf(out, " %d --scan-directories FOLDER</pre></li>\n<li><h3>Or try it without a scanner</h3>", port);
     if (conf->inbox_count > 0) {
-        fputs("<p class=\"dim\">This writes a synthetic head into the inbox.</p><pre>noctule-phantom --kind ct-head --output ",
+        fputs("<p class=\"dim\">This writes a synthetic head into the inbox.</p><pre>noctule-phantom --kind ct-head "
+              "--output ",
               out);
         html_text(conf->inboxes[0].path, out);
         fputs("/try</pre>", out);
     } else {
         fprintf(out,
-                "<p class=\"dim\">This sends a synthetic head.</p><pre>noctule-phantom --kind ct-head --output try &amp;&amp; "
+                "<p class=\"dim\">This sends a synthetic head.</p><pre>noctule-phantom --kind ct-head --output try "
+                "&amp;&amp; "
                 "storescu -aec %s localhost %d --scan-directories try</pre>",
                 title, port);
     }

@@ -13,8 +13,8 @@
 /* Names of query parameters. Others are ignored. */
 #define REQUEST_VALUES(VALUE)                                                                                          \
     VALUE(id)                                                                                                          \
-    VALUE(uid) VALUE(q) VALUE(after) VALUE(list) VALUE(day) VALUE(live) VALUE(view) VALUE(at) VALUE(of) VALUE(x)       \
-        VALUE(y)
+    VALUE(uid)                                                                                                         \
+    VALUE(q) VALUE(after) VALUE(list) VALUE(day) VALUE(live) VALUE(view) VALUE(at) VALUE(of) VALUE(x) VALUE(y)
 #define REQUEST_VALUE(name) REQUEST_##name,
 
 enum request_value { REQUEST_VALUES(REQUEST_VALUE) REQUEST_VALUE_COUNT };
@@ -67,7 +67,8 @@ struct web_reply {
     FILE *out;                     /* stream for the text; web_server.c checks it for errors */
     char *bytes;                   /* or the content, malloc'd; the server frees it */
     size_t size;
-    int file; /* or a file, which the server closes; 0: none */
+    int file;            /* or a file, which the server closes; 0: none */
+    char file_name[160]; /* its name for browsers; "": none */
 };
 
 /* Returns a positive decimal number, or 0 if it is not one. */

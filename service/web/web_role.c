@@ -16,6 +16,7 @@
 #include "service/common/log.h"
 #include "service/common/wire/child.h"
 #include "service/web/web.h"
+#include "service/web/web_assets.h"
 #include "service/web/web_decide.h"
 #include "service/web/web_server.h"
 
@@ -291,6 +292,8 @@ role_open_web(struct web_role *role, struct error *error)
         if (rc)
             rc = error_set_system(error, rc, "read the key for hashed identifiers");
     }
+    if (!rc && (rc = web_assets_open()))
+        rc = error_set_system(error, rc, "read the script");
     if (!rc)
         rc = report_open(web->database, &web->report, error);
     if (!rc)

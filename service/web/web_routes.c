@@ -8,7 +8,9 @@
 #include "service/common/json.h"
 #include "service/common/log.h"
 #include "service/web/web_api.h"
+#include "service/web/web_assets.h"
 #include "service/web/web_decide.h"
+#include "service/web/web_files.h"
 #include "service/web/web_frame.h"
 #include "service/web/web_planes.h"
 #include "service/web/web_view.h"
@@ -133,7 +135,7 @@ static const struct web_route routes[] = {
     {.path = "/night", .moved = "reports"},
     {.path = "/settings", .title = "Settings", .view = web_view_settings, .in_menu = true},
     {.path = "/devices", .moved = "settings"},
-    {.path = "/job", .title = "Job", .view = web_view_job},
+    {.path = "/job", .title = "Job", .view = web_view_job, .runs_script = true},
     {.path = "/series", .title = "Series", LISTS(WEB_SERIES, WEB_SERIES_JOBS, WEB_SERIES_STACKS)},
     {.path = "/search", .title = "Search", .view = web_view_search},
     {.path = "/login", .title = "Log in", .view = web_view_login, .post = web_log_in, .open = true},
@@ -143,6 +145,12 @@ static const struct web_route routes[] = {
     {.path = API_ROOT, .answer = web_api_answer}, /* and all below it */
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
     {.path = WEB_PLANES_PATH, .answer = web_planes_answer, .is_alone = true, .is_path = web_planes_is_path},
+    {.path = WEB_PLANES_PATH, .answer = web_files_answer, .is_alone = true, .is_path = web_files_is_path},
+    {.path = WEB_ASSETS_PATH,
+     .answer = web_assets_answer,
+     .open = true,
+     .is_alone = true,
+     .is_path = web_assets_is_path},
     {.path = "/style.css", .answer = answer_style, .open = true, .is_alone = true},
     {.path = "/icon.svg", .answer = answer_icon, .open = true, .is_alone = true},
     {.path = "/metrics", .answer = answer_metrics},
@@ -263,6 +271,7 @@ route_view(struct web *web, const struct web_route *route, const struct web_requ
     if (rc == 0 && (closed || closed_beside))
         rc = error_set_system(error, closed ? closed : closed_beside, "make the page");
     if (rc == 0) {
+        answer->runs_script = route->runs_script;
         frame.content = content.bytes;
         frame.beside = beside.bytes;
         web_frame_write(&frame, answer->out);
@@ -300,7 +309,7 @@ enum web_server_turn
 web_turn(const char *path)
 {
     const struct web_route *route = route_find(path);
-    if (route && route->is_path)
+    if (route && route->is_path && !route->open)
         return WEB_SERVER_BESIDE;
     if (!route || !route->open || route->title)
         return WEB_SERVER_IN_TURN;

@@ -27,9 +27,10 @@ struct web_route {
     int (*post)(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
     const char *moved; /* the page that replaced this address */
     bool in_menu, refreshes;
-    bool open;     /* no token needed */
-    bool is_alone; /* does not use the database */
-    /* answered beside all others; such a path only begins with `path` */
+    bool runs_script; /* has the slice viewer */
+    bool open;        /* no token needed */
+    bool is_alone;    /* does not use the database */
+    /* whether a path is one of this route, which only begins with `path`; answered beside all others unless it is open */
     bool (*is_path)(const char *path);
 };
 

@@ -41,6 +41,6 @@ shellcheck)
 tidy) # .clang-tidy says what is asked; sh, as the files stand before the compiler's options
     # shellcheck disable=SC2016
     files "${rooms[@]}" '\.c$' | xargs -0 -r -n 12 -P "$(nproc)" \
-        sh -c 'clang-tidy --quiet "$@" -- -std=c11 -D_GNU_SOURCE -DNOCTULE_VERSION=\"0\" -DNOCTULE_FONT=\"\" -DNOCTULE_STYLE=\"\" -DNOCTULE_STYLES=\"\" -I. -I/usr/include/freetype2 2>/dev/null' sh
+        sh -c 'clang-tidy --quiet "$@" -- -std=c11 -D_GNU_SOURCE -DNOCTULE_VERSION=\"0\" -DNOCTULE_FONT=\"\" -DNOCTULE_STYLE=\"\" -DNOCTULE_ASSETS=\"\" -DNOCTULE_STYLES=\"\" -I. -I/usr/include/freetype2 2>/dev/null' sh
     ;;
 esac

@@ -1,0 +1,396 @@
+/* web_job.c - the page of a job: slices, found and expected, results, deliveries, timeline, provenance, events. */
+#include "service/web/web_assets.h"
+#include "service/web/web_files.h"
+#include "service/web/web_viewer.h"
+
+#include "db/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Reads a list of the job. */
+static int
+job_read(const struct web_view *view, enum report_list_name name, struct report_table *table, struct error *error)
+{
+    const struct report_query query = {.after = "", .job = web_request_number(view->request, REQUEST_id)};
+    return report_page(view->web->report, name, &query, table, error);
+}
+
+/* ------------------------------------------------------------------------- found and expected -- */
+
+/* A number with its expected range. */
+struct job_finding {
+    const char *segment, *measure, *unit;
+    double found, low, high;
+    bool is_bounded;  /* low and high are known */
+    const char *text; /* of a broken expectation; NULL: as expected, or without expectation */
+};
+
+/* Draws the range as a band in the middle half of a bar, and the number as a mark within the bar. */
+static void
+job_put_bar(const struct job_finding *finding, FILE *out)
+{
+    const double span = finding->high - finding->low;
+    const double at = span > 0                         ? 25 + 50 * (finding->found - finding->low) / span
+                      : finding->found == finding->low ? 50
+                                                       : 99;
+    const double shown = at < 1 ? 1 : at > 99 ? 99 : at;
+    if (!finding->is_bounded || !isfinite(span) || !isfinite(at))
+        return;
+    fprintf(out,
+            "<svg class=\"j-bar\" aria-hidden=\"true\"><rect class=\"track\" y=\"7\" width=\"100%%\" height=\"4\"/>"
+            "<rect class=\"band\" x=\"25%%\" y=\"5\" width=\"50%%\" height=\"8\"/>"
+            "<svg x=\"%.1f%%\" y=\"9\" overflow=\"visible\"><circle class=\"%s\" r=\"4.5\"/></svg></svg>",
+            shown, finding->text ? "broken" : "mark");
+}
+
+static void
+job_put_finding(const struct job_finding *finding, FILE *out)
+{
+    fputs("<tr><td>", out);
+    html_untrusted(finding->segment, out);
+    fprintf(out, "</td><td>%s</td><td class=\"n\">", finding->measure);
+    if (isfinite(finding->found))
+        fprintf(out, "%.6g%s%s", finding->found, *finding->unit ? " " : "", finding->unit);
+    fputs("</td><td class=\"n\">", out);
+    if (finding->is_bounded)
+        fprintf(out, "%.6g to %.6g", finding->low, finding->high);
+    fputs("</td><td>", out);
+    job_put_bar(finding, out);
+    fputs("</td><td>", out);
+    if (finding->text) {
+        fputs("<strong class=\"j-broken\">Not as expected</strong> ", out);
+        html_untrusted(finding->text, out);
+    } else if (finding->is_bounded) {
+        fputs("as expected", out);
+    }
+    fputs("</td></tr>\n", out);
+}
+
+/* Returns the expectation of a segment in the settings; NULL: none. Regions of objects have other numbers, so labels count. */
+static const struct conf_expect *
+job_find_expect(const struct conf_pipeline *pipeline, const char *label)
+{
+    for (size_t i = 0; pipeline && i < pipeline->segment_count; i++)
+        if (strcmp(pipeline->segments[i].label, label) == 0)
+            return pipeline->segments[i].expect;
+    return NULL;
+}
+
+/* Returns the text of the broken expectation of a segment; NULL: it is not broken. Marks its row as used. */
+static const char *
+job_find_breach(const struct report_table *breaches, const char *label, const char *expectation, bool *used)
+{
+    for (size_t i = 0; i < breaches->row_count; i++) {
+        const char *own = report_cell(breaches, i, "label"), *kind = report_cell(breaches, i, "expectation");
+        if (own && kind && strcmp(own, label) == 0 && strcmp(kind, expectation) == 0) {
+            used[i] = true;
+            return report_cell(breaches, i, "text");
+        }
+    }
+    return NULL;
+}
+
+static void
+job_put_measure(const struct report_table *segments, size_t row, const char *measure, const struct conf_bounds *bounds,
+                const struct report_table *breaches, bool *used, FILE *out)
+{
+    const bool is_volume = strcmp(measure, "volume") == 0;
+    const char *label = report_cell(segments, row, "label"), *unit = report_cell(segments, row, "unit");
+    const char *found = report_cell(segments, row, is_volume ? "volume_ml" : "mean");
+    const struct job_finding finding = {
+        .segment = label ? label : "",
+        .measure = measure,
+        .unit = is_volume ? "ml"
+                : unit    ? unit
+                          : "",
+        .found = found ? strtod(found, NULL) : NAN,
+        .low = bounds ? bounds->at[0] : 0,
+        .high = bounds ? bounds->at[1] : 0,
+        .is_bounded = bounds != NULL,
+        .text = job_find_breach(breaches, label ? label : "", is_volume ? "volume_ml" : "mean", used)};
+    job_put_finding(&finding, out);
+}
+
+/* The other broken expectations, whose numbers only their rows have. */
+static void
+job_put_breaches(const struct report_table *breaches, const bool *used, FILE *out)
+{
+    for (size_t i = 0; i < breaches->row_count; i++) {
+        const char *label = report_cell(breaches, i, "label"), *kind = report_cell(breaches, i, "expectation");
+        const char *found = report_cell(breaches, i, "found"), *text = report_cell(breaches, i, "text");
+        const char *low = report_cell(breaches, i, "low"), *high = report_cell(breaches, i, "high");
+        const struct job_finding finding = {.segment = label ? label : "",
+                                            .measure = kind ? kind : "",
+                                            .unit = "",
+                                            .found = found ? strtod(found, NULL) : NAN,
+                                            .low = low ? strtod(low, NULL) : 0,
+                                            .high = high ? strtod(high, NULL) : 0,
+                                            .is_bounded = low && high,
+                                            .text = text ? text : ""};
+        if (!used[i])
+            job_put_finding(&finding, out);
+    }
+}
+
+static void
+job_put_findings(const struct conf_pipeline *pipeline, const struct report_table *segments,
+                 const struct report_table *breaches, FILE *out)
+{
+    bool used[PAGE_ROWS + 1] = {false};
+    fputs(
+        "<section><h2>Found and expected</h2>\n<div class=\"wide\"><table><thead><tr><th>SEGMENT</th><th>MEASURE</th>"
+        "<th class=\"n\">FOUND</th><th class=\"n\">EXPECTED</th><th><span class=\"v-hidden\">Found within the expected "
+        "range</span></th><th>STATE</th></tr></thead>\n<tbody>",
+        out);
+    for (size_t row = 0; row < segments->row_count; row++) {
+        const char *label = report_cell(segments, row, "label");
+        const struct conf_expect *expect = job_find_expect(pipeline, label ? label : "");
+        job_put_measure(segments, row, "volume", expect && expect->volume_ml.given ? &expect->volume_ml : NULL,
+                        breaches, used, out);
+        if (expect && expect->mean.given)
+            job_put_measure(segments, row, "mean", &expect->mean, breaches, used, out);
+    }
+    job_put_breaches(breaches, used, out);
+    fputs("</tbody></table></div></section>\n", out);
+}
+
+static int
+job_findings(const struct web_view *view, struct error *error)
+{
+    struct report_table segments = {0}, breaches = {0}, settings = {0};
+    struct conf_pipeline *pipeline = NULL;
+    struct error why;
+    int rc = job_read(view, WEB_JOB_SEGMENTS, &segments, error);
+    if (rc >= 0)
+        rc = job_read(view, WEB_JOB_BREACHES, &breaches, error);
+    if (rc >= 0)
+        rc = job_read(view, WEB_JOB_SETTINGS, &settings, error);
+    if (rc >= 0 && settings.row_count > 0)
+        conf_pipeline_from_text(report_cell(&settings, 0, "settings"), &pipeline, &why); /* of an older version: none */
+    if (rc >= 0 && segments.row_count + breaches.row_count > 0)
+        job_put_findings(pipeline, &segments, &breaches, view->out);
+    conf_pipeline_free(pipeline);
+    report_table_free(&segments);
+    report_table_free(&breaches);
+    report_table_free(&settings);
+    return rc < 0 ? rc : 0;
+}
+
+/* -------------------------------------------------------------------------- results, timeline -- */
+
+static void
+job_put_result(const struct report_table *table, size_t row, int64_t job, bool is_served, FILE *out)
+{
+    const char *path = report_cell(table, row, "path"), *uid = report_cell(table, row, "sop_instance_uid");
+    const char *frames = report_cell(table, row, "frames"), *slash = path ? strrchr(path, '/') : NULL;
+    const char *name = slash ? slash + 1 : path ? path : "", *kind = report_cell(table, row, "kind");
+    fputs("<tr><td>", out);
+    html_text(kind ? kind : "", out);
+    fputs("</td><td class=\"n\">", out);
+    html_text(frames ? frames : "", out);
+    fprintf(out, "</td><td class=\"n\">%.1f</td><td>", report_number(table, row, "size"));
+    if (is_served) {
+        fprintf(out, "<a href=\"api/v1/jobs/%" PRId64 "/files/", job);
+        html_query(name, out);
+        fputs("\" download>", out);
+        html_text(name, out);
+        fputs("</a>", out);
+    } else {
+        html_text(name, out);
+    }
+    fputs("</td><td class=\"uid\">", out);
+    html_text(uid ? uid : "", out);
+    fputs("</td></tr>\n", out);
+}
+
+static int
+job_results(const struct web_view *view, const struct report_table *job, struct error *error)
+{
+    struct report_table table;
+    const bool removed = report_cell(job, 0, "removed") != NULL,
+               is_served = web_files_are_served(view->web) && !removed;
+    const int rc = job_read(view, WEB_JOB_RESULTS, &table, error);
+    if (rc < 0)
+        return rc;
+    if (table.row_count > 0) {
+        fputs("<section><h2>Results</h2>\n<div class=\"wide\"><table><thead><tr><th>RESULT</th><th "
+              "class=\"n\">FRAMES</th>"
+              "<th class=\"n\">KiB</th><th>FILE</th><th>INSTANCE</th></tr></thead>\n<tbody>",
+              view->out);
+        for (size_t row = 0; row < table.row_count; row++)
+            job_put_result(&table, row, web_request_number(view->request, REQUEST_id), is_served, view->out);
+        fputs("</tbody></table></div>\n", view->out);
+        if (!is_served && !removed)
+            fputs("<p class=\"hint small faint\">Files contain patient data: they can be downloaded only with "
+                  "<code>page.token_file</code></p>\n",
+                  view->out);
+        fputs("</section>\n", view->out);
+    }
+    report_table_free(&table);
+    return 0;
+}
+
+/* Writes a duration: "0.84 s", "57 s", "12 min", "3 h 5 min", "2 d 15 h". */
+static void
+job_put_duration(double seconds, FILE *out)
+{
+    const long long whole = llround(seconds);
+    if (seconds < 10)
+        fprintf(out, "%.2f s", seconds);
+    else if (whole < 120)
+        fprintf(out, "%lld s", whole);
+    else if (whole < 7200)
+        fprintf(out, "%lld min", whole / 60);
+    else if (whole < 172800)
+        fprintf(out, "%lld h %lld min", whole / 3600, whole % 3600 / 60);
+    else
+        fprintf(out, "%lld d %lld h", whole / 86400, whole % 86400 / 3600);
+}
+
+static void
+job_put_step(const struct report_table *table, size_t row, double total, FILE *out)
+{
+    char since[SHOWN_TIME] = "";
+    const char *at = report_cell(table, row, "since"), *what = report_cell(table, row, "what");
+    const bool goes_on = report_cell(table, row, "ends") == NULL;
+    const double begins = report_number(table, row, "begins");
+    const double took = fmax(0, report_number(table, row, goes_on ? "now" : "ends") - begins);
+    if (at)
+        shown_time(at, since);
+    fputs("<tr><td>", out);
+    html_untrusted(report_cell(table, row, "step"), out);
+    fprintf(out,
+            "</td><td><svg class=\"j-bar\" aria-hidden=\"true\"><rect class=\"track\" y=\"7\" width=\"100%%\" "
+            "height=\"4\"/>"
+            "<rect class=\"%s\" x=\"%.2f%%\" y=\"4\" width=\"%.2f%%\" height=\"10\"/></svg></td><td class=\"n\">",
+            goes_on ? "step on" : "step", 100 * fmin(begins / total, 0.99), 100 * fmax(took / total, 0.005));
+    job_put_duration(took, out);
+    fprintf(out, "%s</td><td class=\"t\">%s</td><td>", goes_on ? ", goes on" : "", since);
+    html_untrusted(what ? what : "", out);
+    fputs("</td></tr>\n", out);
+}
+
+static int
+job_steps(const struct web_view *view, struct error *error)
+{
+    struct report_table table;
+    double total = 0.001;
+    const int rc = job_read(view, WEB_JOB_STEPS, &table, error);
+    if (rc < 0)
+        return rc;
+    for (size_t row = 0; row < table.row_count; row++)
+        total = fmax(total, report_number(&table, row, report_cell(&table, row, "ends") ? "ends" : "now"));
+    fprintf(view->out,
+            "<section><h2>%s</h2>\n<div class=\"wide\"><table><thead><tr><th>STEP</th><th class=\"j-wide\"><span "
+            "class=\"v-hidden\">When, as a bar</span></th><th class=\"n\">TOOK</th><th>BEGAN</th><th>DETAIL</th></tr>"
+            "</thead>\n<tbody>",
+            table.list->heading);
+    for (size_t row = 0; row < table.row_count; row++)
+        job_put_step(&table, row, total, view->out);
+    fputs("</tbody></table></div></section>\n", view->out);
+    report_table_free(&table);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------- viewer -- */
+
+/* Writes the address of the site's viewer, with the UIDs of the images. */
+static void
+job_put_address(const char *template, const char *study, const char *series, FILE *out)
+{
+    while (*template) {
+        const char *const names[2] = {"{study_uid}", "{series_uid}"}, *const values[2] = {study, series};
+        const size_t plain = strcspn(template, "{");
+        size_t taken = plain;
+        char text[1024];
+        snprintf(text, sizeof text, "%.*s", (int)plain, template);
+        html_text(text, out);
+        for (int i = 0; i < 2 && taken == plain; i++) {
+            if (strncmp(template + plain, names[i], strlen(names[i])) == 0) {
+                html_query(values[i], out);
+                taken += strlen(names[i]);
+            }
+        }
+        if (taken == plain && template[plain])
+            taken++; /* no other brace is accepted */
+        template += taken;
+    }
+}
+
+static int
+job_open_in_viewer(const struct web_view *view, const char *series_uid, struct error *error)
+{
+    const char *template = view->web->conf->page.viewer;
+    const struct report_query query = {.after = "", .text = {series_uid, ""}};
+    struct report_table series;
+    if (!template || !*template || !series_uid)
+        return 0;
+    const int rc = report_page(view->web->report, WEB_SERIES, &query, &series, error);
+    if (rc < 0)
+        return rc;
+    const char *study = series.row_count > 0 ? report_cell(&series, 0, "study_uid") : NULL;
+    if (study && *study) {
+        fputs("<p class=\"j-act\"><a rel=\"noreferrer\" href=\"", view->out);
+        job_put_address(template, study, series_uid, view->out);
+        fputs("\">Open in viewer</a></p>\n", view->out);
+    }
+    report_table_free(&series);
+    return 0;
+}
+
+/* --------------------------------------------------------------------------------------- page -- */
+
+/* The parts beside the viewer, in the second column of a wide window. */
+static int
+job_put_second(const struct web_view *view, const struct report_table *job, struct error *error)
+{
+    int rc = web_view_list(view, WEB_JOB_SEGMENTS, error);
+    if (rc == 0)
+        rc = web_view_list(view, WEB_JOB_QUANTITIES, error);
+    if (rc == 0)
+        rc = job_results(view, job, error);
+    return rc ? rc : web_view_list(view, WEB_JOB_DELIVERIES, error);
+}
+
+static int
+job_put_all(const struct web_view *view, const struct report_table *job, struct error *error)
+{
+    FILE *out = view->out;
+    int rc = job_open_in_viewer(view, report_cell(job, 0, "series_uid"), error);
+    fputs("<div class=\"j-columns\"><div>", out);
+    web_viewer_put(view, web_request_number(view->request, REQUEST_id), "job");
+    if (rc == 0)
+        rc = job_findings(view, error);
+    if (rc == 0)
+        rc = job_steps(view, error);
+    fputs("</div><div>", out);
+    html_details(job, web_view_links, out);
+    if (rc == 0)
+        rc = job_put_second(view, job, error);
+    fputs("</div></div>", out);
+    return rc ? rc : web_view_list(view, WEB_JOB_EVENTS, error);
+}
+
+int
+web_view_job(const struct web_view *view, struct error *error)
+{
+    static const enum report_list_name continued[] = {WEB_JOB_SEGMENTS, WEB_JOB_QUANTITIES, WEB_JOB_DELIVERIES,
+                                                      WEB_JOB_EVENTS, REPORT_LIST_COUNT};
+    struct report_table job;
+    int rc = job_read(view, WEB_JOB, &job, error);
+    if (rc < 0)
+        return rc;
+    web_assets_put(WEB_ASSET_VIEWER_STYLE, view->out);
+    if (job.row_count == 0)
+        rc = error_set(error, -ENOENT, CODE_NONE, "not found in the database");
+    else if (*view->request->values[REQUEST_list])
+        rc = web_view_lists(view, continued, error);
+    else
+        rc = job_put_all(view, &job, error);
+    report_table_free(&job);
+    return rc;
+}
