@@ -23,6 +23,7 @@ struct march_part {
 /* Parts whose sum is filtered along z by one kernel. */
 struct march_unit {
     int first, count, z, sign;
+    bool again; /* the parts are those of the unit before */
 };
 
 /* Value: doubles, or 32-bit integers that hold all sums. */
@@ -127,7 +128,7 @@ march_write(const struct march_pass<Value> &pass, const Value (&sums)[UNITS][WID
 /* Each thread has OUTPUTS columns of a tile, MARCH_WARPS rows apart. */
 template <typename Value, int WIDTH, int UNITS, int OUTPUTS>
 static __global__ void
-__launch_bounds__(MARCH_THREADS) separable_march(struct march_pass<Value> pass)
+__launch_bounds__(MARCH_THREADS, UNITS == 1 ? 3 : 2) separable_march(struct march_pass<Value> pass)
 {
     enum {
         ROWS = MARCH_WARPS * OUTPUTS,
@@ -172,11 +173,14 @@ __launch_bounds__(MARCH_THREADS) separable_march(struct march_pass<Value> pass)
         __syncthreads();
 #pragma unroll
         for (int o = 0; o < OUTPUTS; o++) {
+            Value value = 0;
+
 #pragma unroll
             for (int u = 0; u < UNITS; u++) {
                 if (u >= pass.unit_count)
                     continue;
-                const Value value = march_along_y(pass, pass.units[u], tile, row + o * MARCH_WARPS);
+                if (!pass.units[u].again)
+                    value = march_along_y(pass, pass.units[u], tile, row + o * MARCH_WARPS);
 
 #pragma unroll
                 for (int p = 0; p < WIDTH; p++)
@@ -261,8 +265,6 @@ march_fill_weights(const struct separable_plan *plan, struct march_pass<Value> *
                 pass->weights[number][k][number == 2 ? width - 1 - p : p] = (Value)separable_row(axis, k, 0)[p];
     }
     pass->after = plan->axis[2].after;
-    for (int k = 0; k < plan->kernel_count; k++)
-        pass->used[k] = separable_uses(plan, 0, k);
 }
 
 template <typename Value>
@@ -276,7 +278,7 @@ march_queue(struct cuda_lane *lane, const struct separable_plan *plan, const str
     struct march_pass<Value> pass = {
     };
 
-    int rc = 0;
+    int done = 0, rc;
 
     pass.input = *input;
     pass.output = *output;
@@ -288,7 +290,8 @@ march_queue(struct cuda_lane *lane, const struct separable_plan *plan, const str
     march_fill_weights(plan, &pass);
     for (int i = 0; i < plan->term_count; i++)
         pass.parts[i] = {plan->terms[i].kernel[0], plan->terms[i].kernel[1], plan->extreme ? 1 : plan->terms[i].sign};
-    for (int done = 0; rc == 0 && (done == 0 || done < units); done += pass.unit_count) {
+    do {
+        memset(pass.used, 0, sizeof(pass.used));
         pass.first = done == 0;
         pass.unit_count = min(units - done, (int)MARCH_UNITS);
         pass.last = done + pass.unit_count == units;
@@ -296,12 +299,14 @@ march_queue(struct cuda_lane *lane, const struct separable_plan *plan, const str
             const struct separable_plane plane = plan->extreme ? separable_plane{done + u, 1} : plan->planes[done + u];
             const struct separable_term *term = &plan->terms[plane.first];
 
-            pass.units[u] = {plane.first, plane.count, term->kernel[2], plan->extreme ? term->sign : 1};
+            pass.units[u] = {plane.first, plane.count, term->kernel[2], plan->extreme ? term->sign : 1,
+                             plan->extreme && u > 0 && memcmp(term[0].kernel, term[-1].kernel, 2) == 0};
+            for (int i = 0; i < plane.count; i++)
+                pass.used[term[i].kernel[0]] = true;
         }
         rc = march_start_units(lane, &pass, error);
-        if (units == 0)
-            break;
-    }
+        done += pass.unit_count;
+    } while (rc == 0 && done < units);
     return rc;
 }
 
