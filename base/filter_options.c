@@ -26,46 +26,66 @@ kernel_named(const char *text)
     return -1;
 }
 
+/* Sets the kernel of an axis. Returns false if the text does not begin with one. */
+static bool
+parse_kernel(struct filter_options *options, size_t axis, const char *text)
+{
+    const int laws = options->kind == FILTER_LAWS ? kernel_named(text) : 0;
+
+    switch (options->kind) {
+    case FILTER_LAWS:
+        options->laws[axis] = (enum filter_laws)(laws < 0 ? 0 : laws);
+        return laws >= 0;
+    case FILTER_WAVELET:
+        options->high[axis] = *text == 'H';
+        return *text == 'L' || *text == 'H';
+    default:
+        options->riesz[axis] = *text - '0';
+        return *text >= '0' && *text <= '0' + FILTER_MAX_ORDER;
+    }
+}
+
 bool
 filter_parse(struct filter_options *options)
 {
     const size_t axes = options->in_slice ? 2 : 3, letters = options->kind == FILTER_LAWS ? 2 : 1;
+    const bool is_riesz = options->kind == FILTER_RIESZ_LOG || options->kind == FILTER_RIESZ_SIMONCELLI;
     const char *text = options->kernels ? options->kernels : "";
+    int order = 0;
 
-    if (options->kind != FILTER_LAWS && options->kind != FILTER_WAVELET)
+    if (options->kind != FILTER_LAWS && options->kind != FILTER_WAVELET && !is_riesz)
         return true;
     if (strlen(text) != axes * letters)
         return false;
-    for (size_t axis = 0; axis < axes; axis++, text += letters)
-        if (options->kind == FILTER_WAVELET) {
-            options->high[axis] = *text == 'H';
-            if (*text != 'L' && *text != 'H')
-                return false;
-        } else {
-            if (kernel_named(text) < 0)
-                return false;
-            options->laws[axis] = (enum filter_laws)kernel_named(text);
-        }
-    return true;
+    for (size_t axis = 0; axis < axes; axis++)
+        if (!parse_kernel(options, axis, text + axis * letters))
+            return false;
+    for (size_t axis = 0; axis < axes; axis++)
+        order += options->riesz[axis];
+    return !is_riesz || (order > 0 && order <= FILTER_MAX_ORDER);
 }
 
 void
 filter_describe(const struct filter_options *options, char text[FILTER_TEXT])
 {
     const char *kernels = options->kernels ? options->kernels : "";
-    char digits[TEXT_DIGITS], pooling[32] = "";
-    int length =
-        snprintf(text, FILTER_TEXT, "%s %s", options->in_slice ? "2d" : "3d", filter_boundary_names[options->boundary]);
+    const bool repeats = options->kind == FILTER_SIMONCELLI || options->kind == FILTER_RIESZ_SIMONCELLI;
+    char digits[TEXT_DIGITS], gamma[TEXT_DIGITS], lambda[TEXT_DIGITS], theta[TEXT_DIGITS], pooling[32] = "";
+    int length = snprintf(text, FILTER_TEXT, "%s %s", options->in_slice ? "2d" : "3d",
+                          filter_boundary_names[repeats ? FILTER_PERIODIC : options->boundary]);
 
     if (options->pooling != FILTER_ONE)
         snprintf(pooling, sizeof(pooling), " %s", filter_pooling_names[options->pooling]);
     text += length;
+    text_digits(options->sigma_mm, digits);
+    text_digits(options->gamma, gamma);
+    text_digits(options->lambda_mm, lambda);
+    text_digits(options->theta_degrees, theta);
     switch (options->kind) {
     case FILTER_MEAN:
         snprintf(text, FILTER_TEXT - (size_t)length, " size %d", options->size);
         break;
     case FILTER_LOG:
-        text_digits(options->sigma_mm, digits);
         snprintf(text, FILTER_TEXT - (size_t)length, " sigma_mm %s", digits);
         break;
     case FILTER_LAWS:
@@ -77,7 +97,20 @@ filter_describe(const struct filter_options *options, char text[FILTER_TEXT])
         snprintf(text, FILTER_TEXT - (size_t)length, " %s %s level %d%s", filter_wavelet_names[options->wavelet],
                  kernels, options->level, pooling);
         break;
-    default:
+    case FILTER_GABOR:
+        snprintf(text, FILTER_TEXT - (size_t)length, " sigma_mm %s gamma %s lambda_mm %s theta_degrees %s%s", digits,
+                 gamma, lambda, theta, pooling);
+        break;
+    case FILTER_SIMONCELLI:
+        snprintf(text, FILTER_TEXT - (size_t)length, " level %d", options->level);
+        break;
+    case FILTER_RIESZ_LOG:
+        snprintf(text, FILTER_TEXT - (size_t)length, " sigma_mm %s orders %s", digits, kernels);
+        break;
+    case FILTER_RIESZ_SIMONCELLI:
+        snprintf(text, FILTER_TEXT - (size_t)length, " level %d orders %s", options->level, kernels);
+        break;
+    case FILTER_KINDS:
         break;
     }
 }

@@ -30,13 +30,15 @@ enum filter_laws { LAWS_L5, LAWS_E5, LAWS_S5, LAWS_W5, LAWS_R5, LAWS_L3, LAWS_E3
 
 enum filter_wavelet { WAVELET_HAAR, WAVELET_DB2, WAVELET_DB3, WAVELET_COIF1, WAVELETS };
 
-#define FILTER_MAX_SIZE  63 /* voxels of a mean's side */
-#define FILTER_MAX_LEVEL 4
+#define FILTER_MAX_SIZE   63 /* voxels of a mean's side */
+#define FILTER_MAX_LEVEL  4
+#define FILTER_MAX_ANGLES 64 /* of a turn */
+#define FILTER_MAX_ORDER  8  /* of a Riesz transform */
 
 /* Numbers of other kinds are ignored. */
 struct filter_options {
     enum filter_kind kind;
-    char *kernels; /* of the configuration: "L5E5E5" or "LLH", see filter_parse() */
+    char *kernels; /* of the configuration: "L5E5E5", "LLH" or "020", see filter_parse() */
     bool in_slice; /* 2-D: along columns and rows only */
     enum filter_boundary boundary;
     enum filter_pooling pooling; /* of Laws, wavelets, Gabor, Riesz */
@@ -55,14 +57,14 @@ struct filter_options {
     int riesz[3]; /* orders along columns, rows, slices */
 };
 
-/* Sets `laws` or `high` from `kernels`. Returns false if it does not name a kernel for each axis; true for other kinds. */
+/* Sets `laws`, `high` or `riesz` from `kernels`. Returns false if it does not name a kernel for each axis; true for other kinds. */
 bool filter_parse(struct filter_options *options);
 
 /* Returns whether two filters have the same settings. NULL: no filter. */
 bool filter_is_same(const struct filter_options *a, const struct filter_options *b);
 
 /* Writes the settings of a filter: "3d mirror sigma_mm 1.5". */
-#define FILTER_TEXT 128
+#define FILTER_TEXT 192
 void filter_describe(const struct filter_options *options, char text[FILTER_TEXT]);
 
 /* Names in records and in the configuration: "log", "mirror", "L5", "db3". Each array ends with NULL. */

@@ -3,7 +3,25 @@
  */
 #include "config/options/option_sections.h"
 
-static const char *const kind_choices[] = {"mean", "log", "laws", "wavelet", NULL}; /* of enum filter_kind */
+#include <math.h>
+
+enum {
+    FILTER_WITH_SIGMA = 1u << FILTER_LOG | 1u << FILTER_GABOR | 1u << FILTER_RIESZ_LOG,
+    FILTER_WITH_LEVEL = 1u << FILTER_WAVELET | 1u << FILTER_SIMONCELLI | 1u << FILTER_RIESZ_SIMONCELLI,
+    FILTER_WITH_KERNELS =
+        1u << FILTER_LAWS | 1u << FILTER_WAVELET | 1u << FILTER_RIESZ_LOG | 1u << FILTER_RIESZ_SIMONCELLI,
+};
+
+/* Returns kernels of an example for a filter. */
+static const char *
+example_kernels(const struct filter_options *filter)
+{
+    if (filter->kind == FILTER_LAWS)
+        return filter->in_slice ? "L5E5" : "L5E5E5";
+    if (filter->kind == FILTER_WAVELET)
+        return filter->in_slice ? "LH" : "LLH";
+    return filter->in_slice ? "02" : "020";
+}
 
 static void
 check_filter(const void *object, const struct option_spot *spot)
@@ -17,36 +35,47 @@ check_filter(const void *object, const struct option_spot *spot)
     if (filter.kind == FILTER_LAWS && filter.energy > 0 && filter.energy % 2 == 0)
         option_refuse(spot, "energy", "%d voxels have no centre: give an odd number", filter.energy);
     if (!filter_parse(&filter))
-        option_refuse(spot, "kernels", "must name a kernel for each axis, such as \"%s\"",
-                      filter.kind == FILTER_LAWS ? filter.in_slice ? "L5E5" : "L5E5E5"
-                                                 : (filter.in_slice ? "LH" : "LLH"));
+        option_refuse(spot, "kernels", "must name a kernel for each axis, such as \"%s\"", example_kernels(&filter));
+    if (filter.kind == FILTER_GABOR && filter.pooling != FILTER_ONE &&
+        !(filter.theta_degrees >= 360.0 / FILTER_MAX_ANGLES &&
+          360 / filter.theta_degrees == floor(360 / filter.theta_degrees)))
+        option_refuse(spot, "theta_degrees", "with pooling, must divide 360 degrees into at most %d parts",
+                      FILTER_MAX_ANGLES);
 }
 
 static const struct option_row filter_rows[] = {
-    {ROW(filter_options, choice, kind), NULL, .choices = kind_choices,
+    {ROW(filter_options, choice, kind), NULL, .choices = filter_kind_names,
      .help =
-         "filter of IBSI 2: \"mean\", \"log\" (Laplacian of Gaussian, to 4 standard deviations), \"laws\" kernels, or "
-         "a separable undecimated \"wavelet\""},
+         "filter of IBSI 2: \"mean\", \"log\" (Laplacian of Gaussian, to 4 standard deviations), \"laws\" kernels, a "
+         "separable undecimated \"wavelet\", the modulus of \"gabor\" (to 6 standard deviations), the wavelet of "
+         "\"simoncelli\", or the Riesz transform of these: \"riesz-log\", \"riesz-simoncelli\""},
     {ROW(filter_options, boolean, in_slice), "false", .help = "filter along rows and columns only; false: in space"},
     {ROW(filter_options, choice, boundary), "\"mirror\"", .choices = filter_boundary_names,
      .help = "values beyond the volume: \"zero\", of the \"nearest\" voxel, \"periodic\", or a \"mirror\" that repeats "
              "the outermost voxel"},
     {ROW(filter_options, integer, size), NULL, LIMITS(1, FILTER_MAX_SIZE), ONLY_WITH("kind", 1u << FILTER_MEAN),
      .help = "side of the averaged square or cube in voxels, odd"},
-    {ROW(filter_options, number, sigma_mm), NULL, LIMITS(0.01, 100), ONLY_WITH("kind", 1u << FILTER_LOG),
+    {ROW(filter_options, number, sigma_mm), NULL, LIMITS(0.01, 100), ONLY_WITH("kind", FILTER_WITH_SIGMA),
      .help = "standard deviation of the Gaussian in mm"},
-    {ROW(filter_options, text, kernels), NULL, LIMITS(2, 6),
-     ONLY_WITH("kind", 1u << FILTER_LAWS | 1u << FILTER_WAVELET),
+    {ROW(filter_options, number, gamma), NULL, LIMITS(0.01, 100), ONLY_WITH("kind", 1u << FILTER_GABOR), .later = true,
+     .help = "standard deviation along the wave over that across it"},
+    {ROW(filter_options, number, lambda_mm), NULL, LIMITS(0.01, 1000), ONLY_WITH("kind", 1u << FILTER_GABOR),
+     .later = true, .help = "wavelength in mm"},
+    {ROW(filter_options, number, theta_degrees), NULL, LIMITS(0, 360), ONLY_WITH("kind", 1u << FILTER_GABOR),
+     .later = true,
+     .help = "direction of the wave in a plane, from the first axis to the second: columns and rows; columns and "
+             "slices; rows and slices. With pooling: step between all directions"},
+    {ROW(filter_options, text, kernels), NULL, LIMITS(2, 6), ONLY_WITH("kind", FILTER_WITH_KERNELS),
      .help = "kernels along columns, rows and slices: Laws' L5, E5, S5, W5, R5, L3, E3 or S3, such as \"L5E5E5\"; "
-             "wavelets' low-pass L or high-pass H, such as \"LLH\""},
+             "wavelets' low-pass L or high-pass H, such as \"LLH\"; orders of a Riesz transform, such as \"020\""},
     {ROW(filter_options, choice, wavelet), NULL, .choices = filter_wavelet_names,
      ONLY_WITH("kind", 1u << FILTER_WAVELET), .help = "mother wavelet: Haar, Daubechies 2 or 3, Coiflet 1"},
-    {ROW(filter_options, integer, level), "1", LIMITS(1, FILTER_MAX_LEVEL), ONLY_WITH("kind", 1u << FILTER_WAVELET),
+    {ROW(filter_options, integer, level), "1", LIMITS(1, FILTER_MAX_LEVEL), ONLY_WITH("kind", FILTER_WITH_LEVEL),
      .later = true, .help = "decomposition level"},
     {ROW(filter_options, choice, pooling), "\"none\"", .choices = filter_pooling_names,
-     ONLY_WITH("kind", 1u << FILTER_LAWS | 1u << FILTER_WAVELET), .later = true,
-     .help = "responses of all rotations by right angles to combine per voxel: \"max\", \"mean\" or \"min\"; \"none\": "
-             "one orientation"},
+     ONLY_WITH("kind", 1u << FILTER_LAWS | 1u << FILTER_WAVELET | 1u << FILTER_GABOR), .later = true,
+     .help = "responses of all rotations by right angles, or of all directions of a wave, to combine per voxel: "
+             "\"max\", \"mean\" or \"min\"; \"none\": one orientation"},
     {ROW(filter_options, integer, energy), "0", LIMITS(0, FILTER_MAX_SIZE), ONLY_WITH("kind", 1u << FILTER_LAWS),
      .later = true,
      .help = "side in voxels, odd, of the square or cube whose mean absolute response replaces the response; 0: none"},

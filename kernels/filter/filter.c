@@ -20,6 +20,8 @@ void
 filter_demand_set(struct kernels_demand *demand, const struct filter_demand *filter)
 {
     demand->of[filter_op(filter->options.kind)] = filter;
+    if (filter->options.kind == FILTER_RIESZ_LOG)
+        demand->of[KERNELS_SEPARABLE] = filter;
 }
 
 double
@@ -66,7 +68,10 @@ filter_run(struct kernels_lane *lane, enum filter_kind kind, const struct filter
     if (request->limit < 1 || request->limit > FILTER_MAX_LIMIT || llabs(request->offset) > FILTER_MAX_LIMIT ||
         request->padded != filter_clip(request, request->padded))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "values cannot be limited to %d", request->limit);
-    filter_reach(demand, reach);
+    if (kind == FILTER_RIESZ_LOG)
+        separable_reach(demand, reach);
+    else
+        filter_reach(demand, reach);
     for (int axis = 0; axis < 3; axis++)
         if (reach[axis] > FILTER_MAX_REACH && reach[axis] < INT32_MAX)
             return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE, "a filter has more than %d voxels to each side",

@@ -26,15 +26,13 @@ kernel_reach(const struct filter_options *options, double mm)
 static int
 count_angles(const struct filter_options *options)
 {
-    const double turn = 360 / options->theta_degrees, half = turn / 2;
+    const double turn = 360 / options->theta_degrees;
 
     if (options->pooling == FILTER_ONE)
         return 1;
-    if (!(turn >= 1 && turn <= 2 * GABOR_MAX_ANGLES) || turn != floor(turn))
+    if (!(turn >= 1 && turn <= FILTER_MAX_ANGLES) || turn != floor(turn))
         return 0;
-    if (half == floor(half))
-        return (int)half;
-    return turn <= GABOR_MAX_ANGLES ? (int)turn : 0;
+    return (int)turn % 2 == 0 ? (int)turn / 2 : (int)turn;
 }
 
 static void

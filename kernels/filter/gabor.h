@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-enum { GABOR_CUT = 6, GABOR_MAX_ANGLES = 64, GABOR_PLANES = 3 };
+enum { GABOR_CUT = 6, GABOR_PLANES = 3 };
 
 /* The kernel of an angle, and the places k(a) of its transfer function: from `first` on, modulo the length. */
 struct gabor_kernel {
@@ -54,7 +54,7 @@ struct gabor_plan {
     enum filter_boundary boundary;
     enum filter_pooling pooling;
     int angles, planes;
-    struct gabor_kernel kernel[GABOR_MAX_ANGLES];
+    struct gabor_kernel kernel[FILTER_MAX_ANGLES];
     struct gabor_plane plane[GABOR_PLANES];
 };
 

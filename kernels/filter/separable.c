@@ -485,15 +485,17 @@ separable_scale(struct separable_plan *plan)
 int
 separable_plan_make(const struct filter_demand *demand, const struct image_extent *extent, struct separable_plan *plan)
 {
-    const struct filter_options *options = &demand->options;
+    const struct filter_options *options = &plan->demand.options;
     const int64_t sides[3] = {extent->columns, extent->rows, extent->slices};
-    const int size = options->kind == FILTER_MEAN ? options->size : options->kind == FILTER_LAWS ? options->energy : 0;
     int64_t voxels = 1;
-    int rc = 0;
+    int rc = 0, size;
 
     *plan = (struct separable_plan){.demand = *demand, .scale = 1, .bound = 1};
-    if (!separable_possible(demand))
+    if (options->kind == FILTER_RIESZ_LOG) /* its Laplacian of Gaussian */
+        plan->demand.options.kind = FILTER_LOG;
+    if (!separable_possible(&plan->demand))
         return -EINVAL;
+    size = options->kind == FILTER_MEAN ? options->size : options->kind == FILTER_LAWS ? options->energy : 0;
     plan->box = options->kind == FILTER_MEAN;
     plan->energy = options->kind == FILTER_LAWS && options->energy > 0;
     for (int axis = 0; axis < (options->in_slice ? 2 : 3); axis++) {

@@ -2,6 +2,7 @@
 #include "kernels/filter/spectral.h"
 
 #include "kernels/filter/gabor.h"
+#include "kernels/filter/separable.h"
 
 #include <errno.h>
 
@@ -113,8 +114,8 @@ spectral_check(const struct filter_demand *demand, const struct image_extent *ex
 
 /*
  * The sums of the absolute values of the kernels, measured: Simoncelli's in space 5.9 for 65^3 voxels, 6.9 for 256^3,
- * 0.7 more per doubling; in slices 3.5 for 4096 x 3328. Riesz transforms have less than that, or than their Laplacian of
- * Gaussian, times their norm, unless sigma is below a voxel (8.6 times for sigma 0.5). Codes have room for twice the
+ * 0.7 more per doubling; in slices 3.5 for 4096 x 3328. Riesz transforms have at most that times their norm, or their
+ * norm times that of their Laplacian of Gaussian (8.6 times for a sigma of 0.5 voxels). Codes have room for twice the
  * bound.
  */
 double
@@ -126,13 +127,15 @@ spectral_bound(const struct filter_demand *demand)
 
     if (options->kind == FILTER_GABOR)
         return gabor_bound(demand);
-    if (order < 0 || order > SPECTRAL_MAX_ORDER || riesz[0] < 0 || riesz[1] < 0 || riesz[2] < 0)
+    if (order < 0 || order > FILTER_MAX_ORDER || riesz[0] < 0 || riesz[1] < 0 || riesz[2] < 0)
         return -1;
     if (options->kind != FILTER_SIMONCELLI &&
         (order == 0 || options->pooling != FILTER_ONE || (options->in_slice && riesz[2])))
         return -1;
     if (options->kind != FILTER_RIESZ_LOG && (options->level < 1 || options->level > FILTER_MAX_LEVEL))
         return -1;
+    if (options->kind == FILTER_RIESZ_LOG)
+        return 8 * riesz_norm(options) * separable_bound(demand);
     return (options->in_slice ? 4 : 8) * riesz_norm(options);
 }
 

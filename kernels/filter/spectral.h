@@ -12,7 +12,7 @@
  * - Simoncelli at level j: (g(f) + g(f')) / 2, where f has f(k) = (p - (n - 1) / 2) / ((n - 1) / 2) along each axis,
  *   p = (k + floor(n / 2)) mod n, f' is f of (n - k) mod n, and f = 0 if n = 1. The mean makes the response real on this
  *   grid, which is not centred for even n. g = cos(pi / 2 log2(2 r)) for 1/4 <= r <= 1, r = 2^(j-1) |f|.
- * - Riesz transform of orders l, of sum L: (-i)^L sqrt(L! / (l_x! l_y! l_z!)) v_x^l_x v_y^l_y v_z^l_z / |v|^L, where v is
+ * - Riesz transform (of a Simoncelli wavelet, or of the codes of a Laplacian of Gaussian) of orders l, of sum L: (-i)^L sqrt(L! / (l_x! l_y! l_z!)) v_x^l_x v_y^l_y v_z^l_z / |v|^L, where v is
  *   k / n, between -1/2 and 1/2. At k = n / 2, a component with an odd order is 0, so that the response is real.
  */
 #ifndef NOCTULE_KERNELS_FILTER_SPECTRAL_H
@@ -32,8 +32,6 @@ extern "C" {
 #else
 #define SPECTRAL_INLINE static inline __attribute__((always_inline))
 #endif
-
-enum { SPECTRAL_MAX_ORDER = 8 };
 
 /* Per place k along an axis; at zero, k is the only place of slices that are filtered alone. */
 struct spectral_axis {

@@ -3,6 +3,7 @@
  * back and forth, then slices back. FFT_LANES transforms are computed together: pairs of rows, or adjacent columns.
  */
 #include "kernels/filter/spectral_cpu.h"
+#include "kernels/filter/separable.h"
 
 struct spectral_task {
     struct cpu_lane *lane;
@@ -193,6 +194,8 @@ cpu_spectral_place(struct kernels_lane *lane, struct kernels_memory *memory)
     struct cpu_spectral *own = kernels_state(lane, KERNELS_SPECTRAL);
     const struct image_extent *extent = &lane->extent;
 
+    if (own->demand.options.kind == FILTER_RIESZ_LOG) /* its memory is at the begin, as that of all operations */
+        cpu_separable_op.place(lane, memory);
     if (own->demand.options.kind == FILTER_GABOR) {
         cpu_gabor_place(lane, &own->gabor, memory);
         return;
@@ -218,17 +221,27 @@ cpu_spectral_run(struct kernels_lane *lane, const void *request, struct error *e
 {
     const struct filter_task *filter = request;
     struct cpu_spectral *own = kernels_state(lane, KERNELS_SPECTRAL);
-    struct spectral_task task = {.lane = cpu_lane_of(lane), .filter = filter, .own = own};
+    struct filter_request between = *filter->request;
+    struct filter_task first = {.request = filter->request, .step = 1, .codes = &between.values};
+    const struct filter_task rest = {.request = &between, .step = filter->step, .codes = filter->codes};
+    struct spectral_task task = {.lane = cpu_lane_of(lane), .filter = &rest, .own = own};
+    int rc = 0;
 
-    (void)error;
     *filter->codes = own->codes;
     if (own->demand.options.kind == FILTER_GABOR) {
         cpu_gabor_run(cpu_lane_of(lane), own, filter);
         return 0;
     }
+    if (own->demand.options.kind == FILTER_RIESZ_LOG) {
+        first.step = filter_step_of(separable_bound(&own->demand) * filter->request->limit);
+        between.limit = INT32_MAX;
+        rc = cpu_separable_op.run(lane, &first, error);
+    }
+    if (rc)
+        return rc;
     for (int axis = 0; axis < 3; axis++)
         spectral_fill(&own->demand, &own->plan, axis, own->tables[axis]);
-    task.scale = own->plan.scale / filter->step;
+    task.scale = own->plan.scale * first.step / filter->step;
     spectral_run_stage(&task, spectral_slice, lane->extent.slices);
     spectral_run_stage(&task, spectral_depths, lane->extent.rows);
     spectral_run_stage(&task, spectral_slice_back, lane->extent.slices);

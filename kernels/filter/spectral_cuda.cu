@@ -6,6 +6,7 @@
 #include "kernels/filter/spectral_cuda.cuh"
 
 #include "kernels/filter/gabor_cuda.cuh"
+#include "kernels/filter/separable_cuda.cuh"
 
 #include <algorithm>
 
@@ -211,8 +212,10 @@ cuda_spectral_place(struct kernels_lane *lane, struct kernels_memory *memory)
     struct cuda_spectral *own = cuda_spectral_state(lane);
     const struct image_extent *extent = &lane->extent;
 
+    if (own->demand.options.kind == FILTER_RIESZ_LOG) /* its memory is at the begin, as that of all operations */
+        cuda_separable_op.place(lane, memory);
     cuda_take(&memory->device, &own->codes, (size_t)image_voxels(extent));
-    if (own->demand.values)
+    if (own->demand.values && own->demand.options.kind != FILTER_RIESZ_LOG)
         cuda_take(&memory->device, &own->values, (size_t)image_voxels(extent));
     if (own->demand.options.kind == FILTER_GABOR) {
         cuda_gabor_place(lane, &own->gabor, memory);
@@ -298,7 +301,19 @@ cuda_spectral_queue(struct cuda_lane *lane, const struct filter_task *filter, in
     struct spectral_job job = {};
 
     job.input = {lane->device_voxels, NULL, lane->base.pixel, *filter->request};
-    if (filter->request->values) {
+    job.scale = own->plan.scale / filter->step;
+    if (own->demand.options.kind == FILTER_RIESZ_LOG) {
+        const double step = filter_step_of(separable_bound(&own->demand) * filter->request->limit);
+        const struct filter_task first = {filter->request, step, NULL};
+        int32_t *between;
+        const int rc = cuda_separable_queue(lane, &first, &between, error);
+
+        if (rc)
+            return rc;
+        job.input.values = between;
+        job.input.request.limit = INT32_MAX;
+        job.scale = own->plan.scale * step / filter->step;
+    } else if (filter->request->values) {
         CUDA_SEND(lane, own->values, filter->request->values, (size_t)image_voxels(&lane->base.extent));
         job.input.values = own->values;
     }
@@ -317,7 +332,6 @@ cuda_spectral_queue(struct cuda_lane *lane, const struct filter_task *filter, in
     job.spectrum = own->spectrum;
     job.pitch = own->pitch;
     job.codes = own->codes;
-    job.scale = own->plan.scale / filter->step;
     return spectral_queue_kernels(lane, &job, own->demand.options.in_slice, error);
 }
 

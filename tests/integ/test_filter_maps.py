@@ -46,6 +46,8 @@ MAPS = """
 8_a_1 checkerboard periodic kind=simoncelli level=1
 8_a_2 checkerboard periodic kind=simoncelli level=2
 8_a_3 checkerboard periodic kind=simoncelli level=3
+9_a impulse zero kind=riesz-log sigma_mm=3 riesz=1,0,0
+9_b_1 sphere zero kind=riesz-log sigma_mm=3 riesz=0,2,0
 10_b_1 pattern_1 periodic kind=riesz-simoncelli level=1 riesz=0,2,0
 """.strip().splitlines()
 

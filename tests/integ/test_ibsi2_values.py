@@ -1,4 +1,4 @@
-"""The CT phantom of IBSI, measured by one `noctule run` with the profiles of IBSI 2: its published values of phase 2."""
+"""The CT phantom of IBSI, measured by `noctule run` with the profiles of IBSI 2: its published values of phase 2."""
 
 import csv
 import json
@@ -17,12 +17,10 @@ NAMES = {"mean": "mean", "var": "variance", "skew": "skewness", "kurt": "kurtosi
          "rms": "root_mean_square"}
 
 
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def measure(folder, profiles):
     """Returns the statistics of each profile, whose groups have settings of their own."""
-    folder = tmp_path_factory.mktemp("ibsi2")
     config = folder / "noctule.conf"
-    groups = ", ".join(f'{{ profile = "{profile}"; }}' for profile in PROFILES)
+    groups = ", ".join(f'{{ profile = "{profile}"; }}' for profile in profiles)
     config.write_text(f'root = "{folder / "root"}"; pipelines = ( {{ name = "ibsi2"; segments = ( {SEGMENT} ); '
                       f'results = [ "sr" ]; texture = ( {groups} ); }} );')
     (rtstruct,) = OBJECTS.glob("*.dcm")
@@ -34,13 +32,21 @@ def measured(tmp_path_factory):
         if feature["family"] == "first-order":
             key = feature["isotropic_mm"], feature["filter"], feature["filter_settings"]
             found.setdefault(key, {})[feature["name"]] = feature["value"]
-    return dict(zip(PROFILES, found.values(), strict=True))
+    return dict(zip(profiles, found.values(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A pipeline has at most 16 groups."""
+    found = {}
+    for first in range(0, len(PROFILES), 16):
+        found |= measure(tmp_path_factory.mktemp("ibsi2"), PROFILES[first : first + 16])
+    return found
 
 
 @needs_shared
 @pytest.mark.parametrize("profile", PROFILES)
 def test_values_are_the_published_ones(measured, profile):
-    assert len(PROFILES) <= 16
     with open(VALUES, encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file, delimiter=";")
                 if row["filter_id"] == f"{profile[6]}.{profile[7].upper()}" and row["consensus_value"]]

@@ -110,7 +110,7 @@ START_TEST(random_cases)
         spectral_make_case(&each, seed);
         count = ref_voxels(each.extent);
         expected = allocate(count, sizeof(*expected));
-        spectral_expect(&each, expected);
+        ck_assert_msg(spectral_expect(variants[0].lane, &each, expected, &error) == 0, "%s", error.message);
         for (size_t i = 0; i < variant_count; i++) {
             const int32_t *codes = NULL;
 
