@@ -288,9 +288,9 @@ static const struct report_column period_hours[] = {
 
 /* Counts of the menu. */
 static const struct report_column web_bar[] = {
-    AS(review, "to review", NUMBER, "jobs_review"),
+    AS(review, "to review", NUMBER, "(SELECT count(*) FROM job WHERE state = 'REVIEW')"),
     AS(undelivered, "not delivered", NUMBER,
-       "deliveries_pending + deliveries_sending + deliveries_delayed + deliveries_failed"),
+       "(SELECT count(*) FROM delivery WHERE state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED'))"),
 };
 
 /* Of the last 24 hours, and what waits now. Each count is that of a list: service/web/web_overview.c has its address. */
@@ -752,13 +752,14 @@ static const struct report_column web_by_scanner[] = {
     AS(reason, "COMMONEST REASON", TEXT, COMMONEST("scanner")),
 };
 
-#define OF_SCANNERS                                                                                                    \
-    ", of_week AS MATERIALIZED (SELECT station AS scanner, state, code FROM v_work WHERE at >= " WEEK_AGO LATEST       \
-    " AND station <> ''), groups AS (SELECT scanner, count(*) AS work, " COUNT(                                        \
-        "state = 'REFUSED'") " AS refused, " COUNT("state = 'NO_JOB'") " AS no_job, " COUNT("state = 'REVIEW'") " AS " \
-                                                                                                                "revi" \
-                                                                                                                "ew,"  \
-                                                                                                                " " COUNT("state = 'FAILED'") " AS failed FROM of_week GROUP BY scanner) "
+#define OF_SCANNERS                                                                                                        \
+    ", of_week AS MATERIALIZED (SELECT station AS scanner, state, code FROM v_work WHERE at >= " WEEK_AGO LATEST           \
+    " AND station <> ''), groups AS (SELECT scanner, count(*) AS work, " COUNT(                                            \
+        "state = 'REFUSED'") " AS refused, " COUNT("state = 'NO_JOB'") " AS no_job, " COUNT("state = 'REVIEW'") " AS "     \
+                                                                                                                "revi"     \
+                                                                                                                "ew,"      \
+                                                                                                                " " COUNT( \
+                                                                                                                    "state = 'FAILED'") " AS failed FROM of_week GROUP BY scanner) "
 
 static const struct report_column web_cohort_segments[] = {
     COLUMN(pipeline, "PIPELINE", TEXT),
@@ -1064,7 +1065,7 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                             .tail = "WHERE total_seconds IS NOT NULL ORDER BY total_seconds DESC, job LIMIT 5"),
     [PERIOD_HOURS] = LIST("hours", "Per hour", NULL, period_hours, "steps s", .with = HOURS, .tail = ""),
 
-    [WEB_BAR] = FIGURES("bar", "Menu", web_bar, "v_night", ""),
+    [WEB_BAR] = FIGURES("bar", "Menu", web_bar, "(SELECT 1)", "") /* each page has it */,
     [WEB_FLOW] = FIGURES("flow", "Flow", web_flow, "day", ""),
     [WEB_HOURS] = LIST("hours_now", "Per hour", NULL, web_hours, "hours h", .with = LAST_HOURS, .tail = "ORDER BY at"),
     [WEB_BACKLOG] = LIST("backlog", "Waiting and running, by pipeline", NULL, web_backlog, "v_backlog",
@@ -1605,13 +1606,17 @@ static const struct report_choice work_versions[] = {
     {NULL, NULL, NULL},
 };
 
+/* The values of a column, which the index finds one by one. */
+#define VALUES_OF(table, column)                                                                                       \
+    "WITH RECURSIVE known (value) AS (SELECT min(" column ") FROM " table " WHERE " column " > '' UNION ALL "          \
+    "SELECT (SELECT min(" column ") FROM " table " WHERE " column " > known.value) FROM known "                        \
+    "WHERE known.value IS NOT NULL) SELECT value FROM known WHERE value IS NOT NULL"
+
 static const struct report_field work_fields[] = {
     {"state", "State", REPORT_CHOICE, NULL, work_states, NULL},
-    {"pipeline", "Pipeline", REPORT_EQUAL, "pipeline = $", NULL, "SELECT DISTINCT pipeline FROM job ORDER BY 1"},
-    {"modality", "Modality", REPORT_EQUAL, "modality = upper($)", NULL,
-     "SELECT DISTINCT modality FROM series WHERE modality <> '' ORDER BY 1"},
-    {"scanner", "Scanner", REPORT_EQUAL, "station = $", NULL,
-     "SELECT DISTINCT station FROM series WHERE station <> '' ORDER BY 1"},
+    {"pipeline", "Pipeline", REPORT_EQUAL, "pipeline = $", NULL, VALUES_OF("job", "pipeline")},
+    {"modality", "Modality", REPORT_EQUAL, "modality = upper($)", NULL, VALUES_OF("series", "modality")},
+    {"scanner", "Scanner", REPORT_EQUAL, "station = $", NULL, VALUES_OF("series", "station")},
     {"destination", "Destination", REPORT_EQUAL,
      "EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = job AND +d.destination = $)", NULL,
      "SELECT destination FROM v_destinations ORDER BY 1"},

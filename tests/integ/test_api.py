@@ -3,10 +3,15 @@
 import csv
 import io
 import json
+import os
+import re
+import subprocess
+import sys
 import urllib.parse
 
+import pydicom
 import pytest
-from conftest import daemons, wait_for
+from conftest import SOURCE, daemons, wait_for
 from test_page import ACCESSION, PATIENT, TOKEN, Site, busy_site, series_of
 
 PROBLEM = {"type", "title", "status", "detail", "code", "to_do"}
@@ -164,6 +169,38 @@ def test_identifiers_stay_where_they_are(site):
     assert get(site, f"work?text={urllib.parse.quote(PATIENT)}")["items"] == []
     quarantined = site.text("api/v1/quarantine")
     assert "photo" not in quarantined and len(json.loads(quarantined)["items"]) == 1
+
+
+def test_the_documented_examples_run(site, tmp_path):
+    """The blocks of docs/api.md, in their order: the shell ones one by one, the Python ones as one program."""
+    text = (SOURCE / "docs" / "api.md").read_text()
+    environment = {**os.environ, "NOCTULE": f"http://127.0.0.1:{site.port}", "no_proxy": "*"}
+    job = series_of(site.daemon, "DONE")["job"]
+    shells = [block.replace("jobs/1", f"jobs/{job}") for block in re.findall(r"```sh\n(.*?)```", text, re.S)]
+    told = [subprocess.run(["bash", "-euo", "pipefail", "-c", block], env=environment, cwd=tmp_path, check=True,
+                           stdout=subprocess.PIPE).stdout.decode() for block in shells]
+    assert len(told) == 5 and json.loads(told[0])["figures"]["jobs_review"] == 1
+    (failed,) = json.loads(told[1])["items"]
+    (row,) = csv.DictReader(io.StringIO(told[2], newline=""))
+    assert row["code"] == failed["code"] == "JOB_TOO_LARGE"
+    assert json.loads(told[3])["job"] == job and pydicom.dcmread(tmp_path / "seg.dcm").Modality == "SEG"
+    assert json.loads(told[4])["items"][0]["destination"] == "PACS"
+    program = "".join(re.findall(r"```python\n(.*?)```", text, re.S)).replace("jobs/1", f"jobs/{job}")
+    told = subprocess.run([sys.executable, "-c", program], env=environment, check=True, stdout=subprocess.PIPE).stdout.decode()
+    lines = told.splitlines()
+    assert [line.split()[1] for line in lines[:-1]] == [row["state"] for row in get(site, "work?modality=CT")["items"]]
+    assert lines[-1].startswith("Brain ")
+
+
+def test_the_page_of_the_document_has_every_address(site):
+    text = (SOURCE / "docs" / "api.md").read_text()
+    (addresses,) = re.findall(r"## Addresses\n(.*?)\n## ", text, re.S)
+    named = {name for line in re.findall(r"^\| (`.*?) \|", addresses, re.M) for name in re.findall(r"`(.*?)`", line)}
+    assert named == {path.removeprefix("/api/v1/") for path in get(site, "openapi.json")["paths"]}
+    (problems,) = re.findall(r"## Problems\n(.*)", text, re.S)
+    codes = set(re.findall(r"`([A-Z_]{6,})`", problems))
+    source = (SOURCE / "service" / "web" / "web_api.c").read_text()
+    assert codes == set(re.findall(r'"[A-Z][a-z ]+",\s+"([A-Z_]+)"', source))
 
 
 def test_nothing_is_written(site):

@@ -32,6 +32,8 @@ CREATE INDEX series_by_patient ON series (patient_id) WHERE patient_id <> '';
 CREATE INDEX series_settled ON series (settled_at) WHERE settled_at IS NOT NULL;
 CREATE INDEX series_study ON series (study_uid);
 CREATE INDEX series_jobless ON series (last_seen_at) WHERE state <> 'SETTLED' OR code <> '';
+CREATE INDEX series_modality ON series (modality);
+CREATE INDEX series_station ON series (station);
 
 CREATE TABLE instance (
     id INTEGER PRIMARY KEY,
@@ -320,6 +322,7 @@ CREATE INDEX job_waits_done_by ON job (pipeline, done_by_at, id)
     WHERE state = 'DELAYED' AND code = 'PROGRAM_WAITING' AND done_by_at IS NOT NULL;
 CREATE INDEX job_created ON job (created_at);
 CREATE INDEX job_state_created ON job (state, created_at);
+CREATE INDEX job_pipeline ON job (pipeline, created_at);
 CREATE TRIGGER review_end_decides AFTER UPDATE OF state ON job WHEN OLD.state = 'REVIEW' AND NEW.state <> 'REVIEW'
 BEGIN
     DELETE FROM decision WHERE job_id = NEW.id;
