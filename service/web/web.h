@@ -19,8 +19,9 @@
 
 struct web {
     const struct conf *conf;
-    char *database;        /* path of the database */
-    struct report *report; /* NULL: could not be opened; the next request tries again */
+    const struct conf_findings *findings; /* the warnings of the configuration; NULL: unknown */
+    char *database;                       /* path of the database */
+    struct report *report;                /* NULL: could not be opened; the next request tries again */
     struct web_metrics *metrics;
     struct conf_findings findings; /* warnings of the configuration files, read when the process started */
     struct web_access access;

@@ -128,6 +128,27 @@ api_cohort(struct api_call *call, struct error *error)
     return rc;
 }
 
+/* Those of `noctule check-config`, for the configuration in force. */
+static int
+api_warnings(struct api_call *call, struct error *error)
+{
+    const struct conf_findings *findings = call->web->findings;
+    struct json json = {.out = call->out};
+    (void)error;
+    json_begin_object(&json, NULL);
+    json_begin_array(&json, "items");
+    for (size_t i = 0; findings && i < findings->count; i++) {
+        /* without FILE:LINE, which is of the copy that the daemon makes for its children */
+        const char *message = strstr(findings->items[i].message, ": ");
+        json_string(&json, NULL, message ? message + 2 : findings->items[i].message);
+    }
+    json_end_array(&json);
+    json_integer(&json, "more", findings ? (int64_t)findings->more : 0);
+    json_end_object(&json);
+    fputc('\n', call->out);
+    return 0;
+}
+
 static int
 api_versions(struct api_call *call, struct error *error)
 {
@@ -193,6 +214,11 @@ const struct api_route api_routes[] = {
      .parameters = cohort_parameters,
      .types = {CSV}},
     LIST("config", BROWSE_CONFIGURATION, .summary = "Configuration in force, and a refused one (v_configuration)"),
+    {.path = "warnings",
+     .summary = "Warnings about the configuration in force, as noctule check-config prints them",
+     .kind = API_ANSWER,
+     .answer = api_warnings,
+     .types = {JSON}},
     {.path = "versions", .summary = "Versions", .kind = API_ANSWER, .answer = api_versions, .types = {JSON}},
     {.path = "openapi.json",
      .summary = "This document",
