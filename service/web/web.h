@@ -19,9 +19,8 @@
 
 struct web {
     const struct conf *conf;
-    const struct conf_findings *findings; /* the warnings of the configuration; NULL: unknown */
-    char *database;                       /* path of the database */
-    struct report *report;                /* NULL: could not be opened; the next request tries again */
+    char *database;        /* path of the database */
+    struct report *report; /* NULL: could not be opened; the next request tries again */
     struct web_metrics *metrics;
     struct conf_findings findings; /* warnings of the configuration files, read when the process started */
     struct web_access access;

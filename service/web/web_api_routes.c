@@ -132,18 +132,18 @@ api_cohort(struct api_call *call, struct error *error)
 static int
 api_warnings(struct api_call *call, struct error *error)
 {
-    const struct conf_findings *findings = call->web->findings;
+    const struct conf_findings *findings = &call->web->findings;
     struct json json = {.out = call->out};
     (void)error;
     json_begin_object(&json, NULL);
     json_begin_array(&json, "items");
-    for (size_t i = 0; findings && i < findings->count; i++) {
+    for (size_t i = 0; i < findings->count; i++) {
         /* without FILE:LINE, which is of the copy that the daemon makes for its children */
         const char *message = strstr(findings->items[i].message, ": ");
         json_string(&json, NULL, message ? message + 2 : findings->items[i].message);
     }
     json_end_array(&json);
-    json_integer(&json, "more", findings ? (int64_t)findings->more : 0);
+    json_integer(&json, "more", (int64_t)findings->more);
     json_end_object(&json);
     fputc('\n', call->out);
     return 0;

@@ -62,8 +62,7 @@ struct web_role {
     uv_loop_t loop;
     uv_timer_t tick;
     struct conf *conf;
-    struct conf_findings findings; /* its warnings */
-    pthread_mutex_t lock;          /* of the web UI, once it is served */
+    pthread_mutex_t lock; /* of the web UI, once it is served */
     struct web web;
     struct role_counts counts;
     struct web_server *server;
@@ -281,7 +280,6 @@ role_open_web(struct web_role *role, struct error *error)
 {
     struct web *web = &role->web;
     web->conf = role->conf;
-    web->findings = &role->findings;
     if (asprintf(&web->database, "%s/" LAYOUT_DATABASE, role->conf->root) < 0) {
         web->database = NULL;
         return error_set_system(error, -ENOMEM, "begin");
@@ -334,7 +332,7 @@ web_main(const struct role_args *args)
                             .counts.lock = PTHREAD_MUTEX_INITIALIZER,
                             .decision = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER}};
     struct error error = {0};
-    int rc = conf_load_all(args->config_file, NULL, &role.conf, &role.findings, &error);
+    int rc = conf_load(args->config_file, &role.conf, &error);
     if (rc == 0) {
         log_set_level(role.conf->log_level);
         rc = role_open_web(&role, &error);
@@ -349,7 +347,6 @@ web_main(const struct role_args *args)
     report_close(role.web.report);
     conf_findings_free(&role.web.findings);
     free(role.web.database);
-    conf_findings_free(&role.findings);
     conf_free(role.conf);
     return rc ? child_start_status(rc) : child_status(&role.child);
 }
