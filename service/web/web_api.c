@@ -31,6 +31,13 @@ web_api_refuse(int status, const char *title, const char *detail, struct web_rep
          "Compare the address with " API_ROOT "openapi.json, and the number or UID with a list."},
         {"Not acceptable", "NOT_ACCEPTABLE", "Leave the header Accept out, or send one of the types."},
         {"Wrong host name", "WRONG_HOST", "Use an IP address, localhost or a name of page.hosts."},
+        {"Not allowed", "NOT_ALLOWED",
+         "Use the token of a person with the role, and the header Origin of this web UI."},
+        {"Already decided", "ALREADY_DECIDED", "Look at the job: its decision has a name and a time."},
+        {"Changed", "CHANGED", "Look at the result again, and send its present version."},
+        {"Wrong type", "WRONG_TYPE", "Send the header \"Content-Type: application/json\"."},
+        {"Too many", "TOO_MANY", "Wait a minute."},
+        {"No reply", "NO_REPLY", "Look whether the decision was made before you send it again."},
         {"Too slow", "TOO_SLOW", "Ask for fewer rows, for example with since=7d or a smaller limit."},
         {"Not ready", "NOT_READY", "Try again; noctule doctor and the log give the reason."},
     };

@@ -29,11 +29,14 @@ enum {
     FORBIDDEN = 403,
     NOT_FOUND = 404,
     NOT_ALLOWED = 405,
+    CONFLICT = 409,
     TOO_LARGE = 413,
+    WRONG_TYPE = 415,
     MISDIRECTED = 421,
     TOO_MANY = 429,
     DAMAGED = 500,
-    UNAVAILABLE = 503
+    UNAVAILABLE = 503,
+    NO_REPLY = 504
 };
 
 static int
@@ -141,7 +144,7 @@ static const struct web_route routes[] = {
     {.path = "/login", .title = "Log in", .view = web_view_login, .post = web_log_in, .open = true},
     {.path = "/logout", .title = "Log out", .post = web_log_out},
     {.path = "/decide", .title = "Decision", .post = web_decide},
-    {.path = "/api/v1/decisions", .post = web_decide},
+    {.path = API_ROOT "decisions", .post = web_decide},
     {.path = API_ROOT, .answer = web_api_answer}, /* and all below it */
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
     {.path = WEB_PLANES_PATH, .answer = web_planes_answer, .is_alone = true, .is_path = web_planes_is_path},
@@ -176,31 +179,23 @@ route_find(const char *path)
     return all;
 }
 
-/* Returns whether programs are answered, not people. */
 static bool
-route_is_for_programs(const struct web_route *route, const struct web_request *request)
+route_is_api(const struct web_route *route)
 {
-    return (route && !route->title) || (request->posts && strncmp(request->content_type, "application/json", 16) == 0);
+    return route && strncmp(route->path, API_ROOT, strlen(API_ROOT)) == 0;
 }
 
 static void
-route_refuse(const struct web_route *route, const struct web_request *request, int status, const char *title,
-             const char *why, struct web_reply *answer)
+route_refuse(const struct web_route *route, int status, const char *title, const char *why, struct web_reply *answer)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     answer->status = status;
     answer->type = "text/html; charset=utf-8";
-    if (request->posts && route_is_for_programs(route, request)) {
-        struct json json = {.out = answer->out};
-        answer->type = "application/json";
-        json_begin_object(&json, NULL);
-        json_string(&json, "error", why);
-        json_end_object(&json);
-    } else if (route && route->answer == web_api_answer) {
+    if (route_is_api(route)) {
         web_api_refuse(status, title, why, answer);
-    } else if (route_is_for_programs(route, request)) {
+    } else if (route && !route->title) { /* for programs */
         answer->type = "text/plain; charset=utf-8";
         fprintf(answer->out, "%s: %s\n", title, why);
     } else if (out) {
@@ -326,31 +321,29 @@ web_takes_posts(const struct web *web, const char *path)
     return route->post == web_decide ? page->may != 0 : page->tokens_file != NULL;
 }
 
-/* Returns the HTTP status of a decision that was refused. */
-static int
-route_status_of(int rc)
-{
-    static const struct {
-        int error, status;
-    } statuses[] = {{-EINVAL, 400},      {-EPERM, UNAUTHORIZED}, {-EACCES, FORBIDDEN}, {-ENOENT, NOT_FOUND},
-                    {-EAGAIN, 409},      {-ESTALE, 409},         {-EEXIST, 409},       {-ENOTSUP, 415},
-                    {-EDQUOT, TOO_MANY}, {-ETIMEDOUT, 504}};
-
-    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
-        if (statuses[i].error == rc)
-            return statuses[i].status;
-    return UNAVAILABLE;
-}
-
 static void
 route_refuse_post(struct web *web, const struct web_route *route, const struct web_request *request, int rc,
                   const char *why, struct web_reply *answer)
 {
-    const int status = route_status_of(rc);
+    static const struct {
+        int error, status;
+        const char *title;
+    } kinds[] = {
+        {-EINVAL, BAD_REQUEST, "Bad parameter"}, {-EPERM, UNAUTHORIZED, "Token required"},
+        {-EACCES, FORBIDDEN, "Not allowed"},     {-ENOENT, NOT_FOUND, "Not found"},
+        {-EAGAIN, CONFLICT, "Already decided"},  {-EEXIST, CONFLICT, "Already decided"},
+        {-ESTALE, CONFLICT, "Changed"},          {-ENOTSUP, WRONG_TYPE, "Wrong type"},
+        {-EDQUOT, TOO_MANY, "Too many"},         {-ETIMEDOUT, NO_REPLY, "No reply"},
+        {0, UNAVAILABLE, "Not ready"},
+    };
+
+    size_t i = 0;
+    while (kinds[i].error && kinds[i].error != rc)
+        i++;
     if (!request->person)
         web_rate_use(&web->failures, request->address, clock_steady_ms());
-    log_info("page.refused", LOG_STR("path", route->path), LOG_INT("status", status), LOG_STR("reason", why));
-    route_refuse(route, request, status, status == 409 ? "Decided or changed meanwhile" : "Not done", why, answer);
+    log_info("page.refused", LOG_STR("path", route->path), LOG_INT("status", kinds[i].status), LOG_STR("reason", why));
+    route_refuse(route, kinds[i].status, kinds[i].title, why, answer);
 }
 
 static void
@@ -380,9 +373,10 @@ web_decided(struct web *web, const struct web_request *request, int status, cons
     struct web_request mine = *request;
     mine.person = &decision->person;
     answer->decision = NULL;
+    web->alerts.made_ms = 0; /* the next page shows the effect */
     if (status) {
         route_refuse_post(web, route, &mine, status, message, answer);
-    } else if (route_is_for_programs(route, request)) {
+    } else if (route_is_api(route)) {
         struct json json = {.out = answer->out};
         answer->type = "application/json";
         json_begin_object(&json, NULL);
@@ -396,13 +390,12 @@ web_decided(struct web *web, const struct web_request *request, int status, cons
 
 /* Refuses a request without the credentials that it needs. */
 static void
-route_refuse_stranger(struct web *web, const struct web_route *route, const struct web_request *request,
-                      struct web_reply *answer)
+route_refuse_stranger(const struct web *web, const struct web_route *route, struct web_reply *answer)
 {
     const struct conf_page *page = &web->conf->page;
     /* The browser asks for a token of page.token_file; those of persons have a page for it. */
     answer->needs_token = !page->tokens_file && !page->user_header;
-    route_refuse(route, request, UNAUTHORIZED, "Token required",
+    route_refuse(route, UNAUTHORIZED, "Token required",
                  page->tokens_file
                      ? "log in: this web UI has the page login, and takes the token of a person as a bearer token"
                  : page->user_header ? "the proxy has not named the person"
@@ -416,21 +409,20 @@ route_get(struct web *web, const struct web_route *route, const struct web_reque
     struct error error = {0};
     const int rc = route_handle(web, route, request, answer, &error);
     if (rc == -ENOENT) {
-        route_refuse(route, request, NOT_FOUND, "Not found", error.message, answer);
+        route_refuse(route, NOT_FOUND, "Not found", error.message, answer);
     } else if (rc == -EINVAL) {
-        route_refuse(route, request, BAD_REQUEST, "Bad parameter", error.message, answer);
+        route_refuse(route, BAD_REQUEST, "Bad parameter", error.message, answer);
     } else if (rc == -ETIMEDOUT) {
-        route_refuse(route, request, UNAVAILABLE, "Too slow",
+        route_refuse(route, UNAVAILABLE, "Too slow",
                      "the database query took too long; use sqlite3 instead (views v_jobs, v_series)", answer);
     } else if (rc == -EFBIG) {
-        route_refuse(route, request, TOO_LARGE, "Too large", error.message, answer);
+        route_refuse(route, TOO_LARGE, "Too large", error.message, answer);
     } else if (rc == -EBADMSG && error.code == CODE_SLICES_DAMAGED) {
         log_warn("page.damaged", LOG_STR("path", request->path), LOG_STR("reason", error.message));
-        route_refuse(route, request, DAMAGED, code_name(error.code), error.message, answer);
+        route_refuse(route, DAMAGED, code_name(error.code), error.message, answer);
     } else if (rc) { /* The reason may contain paths. Only the log and authorized users get it. */
         log_warn("page.failed", LOG_STR("path", route->path), LOG_STR("reason", error.message));
-        route_refuse(route, request, UNAVAILABLE, "Not ready", route->open ? "see the log of noctuled" : error.message,
-                     answer);
+        route_refuse(route, UNAVAILABLE, "Not ready", route->open ? "see the log of noctuled" : error.message, answer);
     }
 }
 
@@ -444,19 +436,18 @@ web_answer(struct web *web, const struct web_request *asked, struct web_reply *a
     if (known && web_session_identify(&web->access, &request, &person))
         request.person = &person;
     if (!known) {
-        route_refuse(route, &request, MISDIRECTED, "Wrong host name", "this host name is not configured (page.hosts)",
-                     answer);
+        route_refuse(route, MISDIRECTED, "Wrong host name", "this host name is not configured (page.hosts)", answer);
     } else if (!(route && route->open) && !request.person) {
-        route_refuse_stranger(web, route, &request, answer);
+        route_refuse_stranger(web, route, answer);
     } else if (!route) {
-        route_refuse(NULL, &request, NOT_FOUND, "Not found", "this page does not exist", answer);
+        route_refuse(NULL, NOT_FOUND, "Not found", "this page does not exist", answer);
     } else if (route->moved) {
         route_move(route, &request, answer);
     } else if (request.posts) {
         route_post(web, route, &request, answer);
     } else if (!route->view && !route->lists && !route->answer) {
         answer->posts_only = true;
-        route_refuse(route, &request, NOT_ALLOWED, "Not done", "a decision needs a POST", answer);
+        route_refuse(route, NOT_ALLOWED, "Not done", "a decision needs a POST", answer);
     } else {
         route_get(web, route, &request, answer);
     }
