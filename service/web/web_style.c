@@ -14,6 +14,7 @@ __asm__(".pushsection .rodata\n"
         STYLE("list.css")
         STYLE("overview.css")
         STYLE("reports.css")
+        STYLE("review.css")
         ".byte 0\n"
         ".size web_style, . - web_style\n"
         ".popsection\n");
