@@ -485,6 +485,13 @@ static const struct report_column web_review[] = {
     SERIES_UID,
 };
 
+static const struct report_column web_job_state[] = {
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(priority, "PRIORITY", NUMBER),
+    AS(held, "HELD", NUMBER, "EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'job' AND h.name = CAST(job AS TEXT))"),
+    AS(superseded, "SUPERSEDED", NUMBER, "superseded_by IS NOT NULL"),
+};
+
 /* Decisions that can still be undone. */
 static const struct report_column web_review_decided[] = {
     COLUMN(job, "JOB", NUMBER),       COLUMN(pipeline, "PIPELINE", TEXT),   COLUMN(decision, "DECISION", TEXT),
@@ -505,12 +512,6 @@ static const struct report_column web_review_job[] = {
     AS(waiting, "WAITING", NUMBER, "(SELECT count(*) FROM v_review w WHERE w.decision = '')"),
     AS(previous, "PREVIOUS", NUMBER, "(SELECT max(job) FROM v_review w WHERE w.decision = '' AND w.job < r.job)"),
     AS(next, "NEXT", NUMBER, "(SELECT min(job) FROM v_review w WHERE w.decision = '' AND w.job > r.job)"),
-};
-
-static const struct report_column web_review_breaches[] = {
-    COLUMN(label, "SEGMENT", TEXT), COLUMN(expectation, "EXPECTATION", TEXT),
-    COLUMN(found, "FOUND", NUMBER), COLUMN(low, "LOW", NUMBER),
-    COLUMN(high, "HIGH", NUMBER),   COLUMN(text, "TEXT", TEXT),
 };
 
 /* The result itself, that of an earlier revision, and the last one of the same patient that is DONE. */
@@ -581,6 +582,11 @@ static const struct report_column web_quarantined[] = {
     TO_DO,
     COLUMN(path, "file", TEXT | BELOW),
     SERIES_UID,
+};
+
+static const struct report_column web_destination_holds[] = {
+    COLUMN(name, "DESTINATION", TEXT),
+    COLUMN(held_by, "BY", TEXT),
 };
 
 static const struct report_column web_destinations[] = {
@@ -1097,8 +1103,6 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
     [WEB_REVIEW_DECIDED] = LIST("review_decided", "Decided, and can be undone", "noctule undo JOB", web_review_decided,
                                 "v_review", .tail = "WHERE decision <> '' ORDER BY final_at, job" MOST),
     [WEB_REVIEW_JOB] = DETAILS("review_job", "Result", web_review_job, "v_review r", "WHERE job = ?2"),
-    [WEB_REVIEW_BREACHES] = LIST("review_breaches", "Broken expectations", NULL, web_review_breaches, "v_breaches",
-                                 .tail = "WHERE job = ?2 ORDER BY place" MOST),
     [WEB_REVIEW_BEFORE] = LIST("review_before", "Earlier results", NULL, web_review_before, "before b", .with = EARLIER,
                                .tail = "ORDER BY which = 'this' DESC, which DESC" MOST),
     [WEB_REVIEW_REASONS] = LIST("review_reasons", "Earlier reasons", NULL, web_review_reasons, "v_audit",
@@ -1113,6 +1117,8 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
         "quarantined", "Quarantined files", "noctule quarantine show FILE; noctule quarantine release FILE",
         web_quarantined, "v_quarantine", .none = "No file is in quarantine. Files that cannot be received appear here.",
         BY_TIME("removed_at IS NULL AND ", "quarantined_at", FILE_KEY)),
+    [WEB_DESTINATION_HOLDS] = LIST("destination_holds", "Held destinations", NULL, web_destination_holds, "v_holds",
+                                   .tail = "WHERE kind = 'destination' ORDER BY name" MOST),
     [WEB_DESTINATIONS] = LIST("destinations", "Destinations", "noctule echo NAME", web_destinations, "v_destinations",
                               .none = "no deliveries yet", .tail = "ORDER BY destination" MOST),
     [WEB_UNDELIVERED] = LIST("undelivered", "Undelivered results", "noctule resend DELIVERY", web_deliveries,
@@ -1158,6 +1164,7 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
     [WEB_NIGHT] = DETAILS("night", "Report period", web_night, "v_nights", "WHERE night = ?3"),
     [WEB_JOB] = DETAILS("job", "State", web_job, "v_jobs", "WHERE job = ?2"),
     /* A mark is the Segment Number: segments are sorted in ascending order. */
+    [WEB_JOB_STATE] = DETAILS("job_state", "Job", web_job_state, "v_jobs", "WHERE job = ?2"),
     [WEB_JOB_SEGMENTS] = LIST("job_segments", "Segments", NULL, web_job_segments, "v_segments",
                               .tail = "WHERE job = ?2 AND (?1 = '' OR segment > CAST(?1 AS INTEGER)) "
                                       "ORDER BY segment" MOST,

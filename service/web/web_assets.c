@@ -20,7 +20,10 @@ enum { DIGEST = 48, ADDRESS_DIGITS = 16 };
 ASSET("asset_viewer_js", "viewer.js");
 ASSET("asset_viewer_css", "viewer.css");
 
-extern const char asset_viewer_js[], asset_viewer_js_end[], asset_viewer_css[], asset_viewer_css_end[];
+ASSET("asset_review_js", "review.js");
+
+extern const char asset_viewer_js[], asset_viewer_js_end[], asset_viewer_css[], asset_viewer_css_end[],
+    asset_review_js[], asset_review_js_end[];
 
 struct asset_row {
     const char *name, *type, *bytes, *end;
@@ -31,6 +34,8 @@ static const struct asset_row asset_rows[WEB_ASSETS] = {
     [WEB_ASSET_VIEWER_SCRIPT] = {"viewer.js", "text/javascript; charset=utf-8", asset_viewer_js, asset_viewer_js_end,
                                  true},
     [WEB_ASSET_VIEWER_STYLE] = {"viewer.css", "text/css; charset=utf-8", asset_viewer_css, asset_viewer_css_end, false},
+    [WEB_ASSET_REVIEW_SCRIPT] = {"review.js", "text/javascript; charset=utf-8", asset_review_js, asset_review_js_end,
+                                 true},
 };
 
 /* Written once by web_assets_open(). */

@@ -11,7 +11,7 @@
 
 #define WEB_ASSETS_PATH "/assets/"
 
-enum web_asset { WEB_ASSET_VIEWER_SCRIPT, WEB_ASSET_VIEWER_STYLE, WEB_ASSETS };
+enum web_asset { WEB_ASSET_VIEWER_SCRIPT, WEB_ASSET_VIEWER_STYLE, WEB_ASSET_REVIEW_SCRIPT, WEB_ASSETS };
 
 /* Computes the digests. Returns 0 or -ENOMEM. */
 int web_assets_open(void);

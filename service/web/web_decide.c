@@ -164,18 +164,24 @@ web_form_field(FILE *out, const char *name, const char *value)
 }
 
 bool
+web_may(const struct web_view *view, const char *action, const char *subject)
+{
+    const char *name;
+    struct error error;
+    const struct web_person *person = view->request->person;
+    const struct decision_rule *rule = decision_find(action, subject, &name);
+    return rule && person && *person->how &&
+           decision_check(rule, &view->web->conf->page, person->name, person->role, &error) == 0;
+}
+
+bool
 web_form_begin(const struct web_view *view, const char *action, const char *subject, const char *back)
 {
     char form[WEB_SESSION_FORM];
-    const char *name;
-    struct error error;
     const struct web_request *request = view->request;
-    const struct web_person *person = request->person;
-    const struct decision_rule *rule = decision_find(action, subject, &name);
-    if (!rule || !person || !*person->how ||
-        decision_check(rule, &view->web->conf->page, person->name, person->role, &error) != 0)
+    if (!web_may(view, action, subject))
         return false;
-    web_session_form(&view->web->access, person, form);
+    web_session_form(&view->web->access, request->person, form);
     fputs("<form class=\"decide\" method=\"post\" action=\"decide\">", view->out);
     web_form_field(view->out, "form", form);
     web_form_field(view->out, "action", action);

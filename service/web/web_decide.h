@@ -35,11 +35,22 @@ int web_log_out(struct web *web, const struct web_request *request, struct web_r
 
 /* Writes a form with one button, unless the person may not make this decision. */
 void web_form_write(const struct web_view *view, const char *action, const char *subject, const char *label);
+/* Returns whether the person of the request may make this decision. */
+bool web_may(const struct web_view *view, const char *action, const char *subject);
 /* Begins such a form, for more fields. Returns false without a form if the person may not. `back`: the page to go to
  * afterwards; NULL: this one. The caller must write at least a button and </form>. */
 bool web_form_begin(const struct web_view *view, const char *action, const char *subject, const char *back);
 /* Writes a hidden field. */
 void web_form_field(FILE *out, const char *name, const char *value);
+
+/* Buttons of pages (web_buttons.c). Each writes nothing if the person may not. `context` of an alert is the view, as
+ * html_alerts() passes it. */
+void web_alert_buttons(const void *context, const struct alert *alert, FILE *out);
+void web_destination_buttons(const struct web_view *view, const char *destination, bool is_held);
+/* Of the quarantined files that WEB_QUARANTINED lists on this page. Returns 0 or -errno. */
+int web_file_buttons(const struct web_view *view, struct error *error);
+/* Of a job, by its state. Returns 0 or -errno. */
+int web_job_buttons(const struct web_view *view, int64_t job, struct error *error);
 
 /* Writes the person of the request with a button to log out, or a link to log in. */
 void web_person_write(const struct web *web, const struct web_request *request, FILE *out);

@@ -1,5 +1,6 @@
 /* web_deliveries.c - the page Deliveries: a row per destination, what is not delivered by cause, and all deliveries. */
 #include "service/web/web_browse.h"
+#include "service/web/web_decide.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -74,13 +75,36 @@ destination_chart(const char *hours, FILE *out)
     fputs("</svg></td>", out);
 }
 
+struct destinations {
+    const struct web_view *view;
+    struct report_table table, holds; /* BROWSE_DESTINATIONS, WEB_DESTINATION_HOLDS */
+};
+
+/* Returns who holds a destination, also one without deliveries; "": nobody. */
+static const char *
+destination_hold(const struct report_table *holds, const char *name)
+{
+    for (size_t row = 0; row < holds->row_count; row++)
+        if (strcmp(delivery_cell(holds, row, "name"), name) == 0)
+            return delivery_cell(holds, row, "held_by");
+    return "";
+}
+
+static bool
+destination_may(const struct web_view *view)
+{
+    return web_may(view, "hold", "destination of any name");
+}
+
 /* Writes a destination. `row` is its place in the table; without deliveries it has none. */
 static void
-destination_row(const struct conf_destination *of, const char *name, const struct report_table *table, size_t row,
-                FILE *out)
+destination_row(const struct destinations *all, const struct conf_destination *of, const char *name, size_t row)
 {
+    FILE *out = all->view->out;
+    const struct report_table *table = &all->table;
     const bool is_known = row < table->row_count;
-    const char *held = is_known ? delivery_cell(table, row, "held") : "",
+    const char *hold = destination_hold(&all->holds, name);
+    const char *held = *hold || !is_known ? hold : delivery_cell(table, row, "held"),
                *down = is_known ? delivery_cell(table, row, "down_reason") : "";
     const bool is_down = is_known && *delivery_cell(table, row, "down_since");
     fprintf(out, "<tr%s><td title=\"", is_down ? " class=\"bad\"" : "");
@@ -106,7 +130,14 @@ destination_row(const struct conf_destination *of, const char *name, const struc
     html_time(is_known ? delivery_cell(table, row, "last_sent") : "", out);
     fputs("</td><td class=\"t\" data-t=\"Next attempt\">", out);
     html_time(is_known ? delivery_cell(table, row, "next") : "", out);
-    fputs("</td></tr>\n", out);
+    fputs("</td>", out);
+    if (destination_may(all->view)) {
+        fputs("<td class=\"t\">", out);
+        if (of)
+            web_destination_buttons(all->view, name, *hold);
+        fputs("</td>", out);
+    }
+    fputs("</tr>\n", out);
 }
 
 static size_t
@@ -119,25 +150,29 @@ destination_find(const struct report_table *table, const char *name)
 }
 
 static void
-destination_table(const struct conf *conf, const struct report_table *table, FILE *out)
+destination_table(const struct destinations *all)
 {
+    const struct report_table *table = &all->table;
+    FILE *out = all->view->out;
+    const struct conf *conf = all->view->web->conf;
     static const char *const titles[] = {"State",         "Destination", "How",           "Waiting",   "Failed",
                                          "Not committed", "Sent (24 h)", "Last 24 hours", "Last sent", "Next attempt"};
 
     fputs("<table class=\"rows\"><thead><tr>", out);
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         fprintf(out, "<th scope=\"col\"%s>%s</th>", i >= 3 && i <= 6 ? " class=\"n\"" : "", titles[i]);
-    fputs("</tr></thead>\n<tbody>\n", out);
+    fprintf(out, "%s</tr></thead>\n<tbody>\n",
+            destination_may(all->view) ? "<th scope=\"col\"><span class=\"hidden\">Decisions</span></th>" : "");
     for (size_t i = 0; i < conf->destination_count; i++)
-        destination_row(&conf->destinations[i], conf->destinations[i].name, table,
-                        destination_find(table, conf->destinations[i].name), out);
+        destination_row(all, &conf->destinations[i], conf->destinations[i].name,
+                        destination_find(table, conf->destinations[i].name));
     for (size_t row = 0; row < table->row_count; row++) {
         size_t i = 0;
         const char *name = delivery_cell(table, row, "destination");
         while (i < conf->destination_count && strcmp(conf->destinations[i].name, name) != 0)
             i++;
         if (i == conf->destination_count)
-            destination_row(NULL, name, table, row, out);
+            destination_row(all, NULL, name, row);
     }
     fprintf(out,
             "</tbody></table>\n<footer>A destination is down after %d failures in a row. The others are served "
@@ -150,20 +185,27 @@ static int
 deliveries_destinations(const struct web_view *view, struct error *error)
 {
     const struct conf *conf = view->web->conf;
-    struct report_table table;
-    const int rc = report_browse(view->web->report, &report_browsed[BROWSE_DESTINATIONS],
-                                 &(struct report_browse){.limit = 200}, &table, error);
+    struct destinations all = {.view = view};
+    int rc = report_browse(view->web->report, &report_browsed[BROWSE_DESTINATIONS],
+                           &(struct report_browse){.limit = 200}, &all.table, error);
     if (rc)
         return rc;
+    rc = report_page(view->web->report, WEB_DESTINATION_HOLDS, &(struct report_query){.after = "", .text = {"", ""}},
+                     &all.holds, error);
+    if (rc) {
+        report_table_free(&all.table);
+        return rc;
+    }
     fputs("<section><h2>Destinations</h2>\n", view->out);
-    if (table.row_count > 0 || conf->destination_count > 0)
-        destination_table(conf, &table, view->out);
+    if (all.table.row_count > 0 || conf->destination_count > 0)
+        destination_table(&all);
     else
         fputs("<p class=\"dim\">No destination is configured: section <code>destinations</code> of the "
               "configuration.</p>\n",
               view->out);
     fputs("</section>\n", view->out);
-    report_table_free(&table);
+    report_table_free(&all.table);
+    report_table_free(&all.holds);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 /* web_job.c - the page of a job: slices, found and expected, results, deliveries, timeline, provenance, events. */
 #include "service/web/web_assets.h"
+#include "service/web/web_decide.h"
 #include "service/web/web_files.h"
 #include "service/web/web_viewer.h"
 
@@ -389,7 +390,7 @@ web_view_job(const struct web_view *view, struct error *error)
         rc = error_set(error, -ENOENT, CODE_NONE, "not found in the database");
     else if (*view->request->values[REQUEST_list])
         rc = web_view_lists(view, continued, error);
-    else
+    else if ((rc = web_job_buttons(view, web_request_number(view->request, REQUEST_id), error)) == 0)
         rc = job_put_all(view, &job, error);
     report_table_free(&job);
     return rc;

@@ -2,6 +2,7 @@
  * web_overview.c - the page Overview: is the service well? The alerts with their remedies, the flow of the last 24
  * hours, what runs and what waits, the parts of the service, and the machine.
  */
+#include "service/web/web_decide.h"
 #include "service/web/web_view.h"
 
 #include "base/calendar/time_window.h"
@@ -47,12 +48,11 @@ static const struct overview_target overview_targets[] = {
     {ALERT_disk_filling, "reports#disk", false},
 };
 
-/* Writes what follows the text of an alert: the link to its objects. Buttons that change an alert belong here. */
+/* Writes what follows the text of an alert: the link to its objects, and its buttons. `context` is the view. */
 static void
 overview_alert_more(const void *context, const struct alert *alert, FILE *out)
 {
     const char *subject = strchr(alert->id, ':');
-    (void)context;
     fputs("<div class=\"act\">", out);
     for (size_t i = 0; i < sizeof overview_targets / sizeof *overview_targets; i++) {
         const struct overview_target *target = &overview_targets[i];
@@ -65,12 +65,14 @@ overview_alert_more(const void *context, const struct alert *alert, FILE *out)
         html_text(alert->id, out);
         fputs("</span></a>", out);
     }
+    web_alert_buttons(context, alert, out);
     fputs("</div>", out);
 }
 
 static void
-overview_alerts(const struct alerts *alerts, FILE *out)
+overview_alerts(const struct web_view *view, const struct alerts *alerts)
 {
+    FILE *out = view->out;
     if (alerts_worst(alerts) == ALERT_BROKEN) {
         fputs("<div class=\"verdict bad\">", out);
         html_icon(MARK_FAILED, out);
@@ -79,7 +81,7 @@ overview_alerts(const struct alerts *alerts, FILE *out)
               out);
     }
     fputs("<section id=\"alerts\"><h2>Alerts</h2>", out);
-    if (html_alerts(alerts, false, overview_alert_more, NULL, out) == 0)
+    if (html_alerts(alerts, false, overview_alert_more, view, out) == 0)
         fputs("<p class=\"dim\">No alert. An alert appears here if a person should act, with its remedy.</p>", out);
     fputs("</section>\n", out);
 }
@@ -441,7 +443,7 @@ overview_content(const struct web_view *view, const struct report_table *flow, c
     FILE *out = view->out;
     const struct alerts *alerts = &view->web->alerts.list;
     const bool is_new = report_number(flow, 0, "series") == 0.0;
-    overview_alerts(alerts, out);
+    overview_alerts(view, alerts);
     fputs("<div class=\"columns\"><div class=\"stack\">\n", out);
     int rc = 0;
     if (is_new)
@@ -456,7 +458,7 @@ overview_content(const struct web_view *view, const struct report_table *flow, c
     overview_parts(view, flow, machine);
     overview_machine(view, machine);
     fputs("<section id=\"waits\"><h2>Holds, windows and other waits</h2>", out);
-    if (html_alerts(alerts, true, overview_alert_more, NULL, out) == 0)
+    if (html_alerts(alerts, true, overview_alert_more, view, out) == 0)
         fputs("<p class=\"dim\">No job and no result waits for a hold, a window, an archive or other input.</p>", out);
     fputs("</section>\n</div></div>\n", out);
     return rc;

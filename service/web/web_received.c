@@ -1,4 +1,5 @@
 /* web_received.c - the page Received: who may send, and what was refused? */
+#include "service/web/web_decide.h"
 #include "service/web/web_view.h"
 
 #include <stdlib.h>
@@ -250,6 +251,8 @@ received_content(const struct web_view *view, const struct report_table *callers
     fputs("<div class=\"columns\"><div class=\"stack\">\n", view->out);
     received_callers(view, callers, senders);
     rc = web_view_lists(view, quarantine, error);
+    if (rc == 0)
+        rc = web_file_buttons(view, error);
     fputs("</div><div class=\"stack\">\n", view->out);
     received_admit(view, callers, files.row_count > 0 ? report_cell(&files, 0, "main") : NULL);
     received_ways(view);

@@ -4,7 +4,9 @@
  */
 #include "service/web/web_view.h"
 
+#include "service/web/web_assets.h"
 #include "service/web/web_decide.h"
+#include "service/web/web_viewer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -49,7 +51,7 @@ review_read(struct review *review, struct error *error)
     if (rc == 0)
         rc = report_page(report, WEB_REVIEW_JOB, &query, &review->job, error);
     if (rc == 0)
-        rc = report_page(report, WEB_REVIEW_BREACHES, &query, &review->breaches, error);
+        rc = report_page(report, WEB_JOB_BREACHES, &query, &review->breaches, error);
     if (rc == 0)
         rc = report_page(report, WEB_REVIEW_BEFORE, &query, &review->before, error);
     return rc ? rc : report_page(report, WEB_REVIEW_REASONS, &query, &review->reasons, error);
@@ -163,12 +165,9 @@ review_write_result(const struct review *review)
     html_query(review_cell(&review->job, 0, "series_uid"), out);
     fputs("\">", out);
     html_text(review_cell(&review->job, 0, "series_uid"), out);
-    fputs("</a></p><div class=\"preview\">", out);
-    if (web_preview_is_there(review->view->web, number))
-        web_preview_image(review->view, number);
-    else
-        fputs("<p class=\"dim\">This job has no preview.</p>", out);
-    fputs("</div>\n", out);
+    fputs("</a></p>\n", out);
+    web_assets_put(WEB_ASSET_VIEWER_STYLE, out);
+    web_viewer_put(review->view, number, "review");
     review_write_before(review);
     fputs("</div>\n", out);
 }
@@ -265,6 +264,7 @@ review_write_job(const struct review *review)
     fputs("<section><h2>Decision</h2>", out);
     review_write_forms(review);
     fputs("</section></div></div>\n", out);
+    web_assets_put(WEB_ASSET_REVIEW_SCRIPT, out);
 }
 
 int

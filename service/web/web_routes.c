@@ -126,7 +126,7 @@ static const struct web_route routes[] = {
      .in_menu = true,
      .refreshes = true},
     {.path = "/work", .title = "Work", .view = web_view_work, .in_menu = true},
-    {.path = "/review", .title = "Review", .view = web_view_review, .in_menu = true},
+    {.path = "/review", .title = "Review", .view = web_view_review, .in_menu = true, .runs_script = true},
     {.path = "/failures",
      .title = "Failures",
      LISTS(WEB_FAILED, WEB_REFUSED, WEB_QUARANTINED, WEB_UNPULLED, WEB_CALLERS),

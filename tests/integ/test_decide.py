@@ -26,7 +26,7 @@ SECRET = "0f" * 20
 class Answer:
     def __init__(self, response):
         self.status, self.headers, self.body = response.status, response.headers, response.read().decode()
-        self.json = json.loads(self.body) if self.headers.get("Content-Type") == "application/json" else None
+        self.json = json.loads(self.body) if self.body and self.headers.get("Content-Type", "").endswith("json") else None
 
 
 class Deciding(Site):
@@ -153,7 +153,7 @@ def test_a_refused_request_changes_nothing(undecided, person, headers, values, s
     answer = undecided.post(person, _headers=headers, **values)
     assert answer.status == status, answer.body
     if answer.json:
-        assert answer.json["error"]
+        assert answer.json["detail"]
     untouched(undecided.daemon)
 
 
@@ -287,7 +287,7 @@ def test_rejected_by_a_program(daemon, tmp_path):
     (job,) = site.daemon.jobs()
     assert (job["state"], job["reviewed_by"]) == ("REJECTED", "rita") and job["message"].startswith("by rita: the table (")
     assert site.post("otto", **ACCEPT).status == 409
-    assert "rita rejected it" in site.post("otto", **ACCEPT).json["error"]
+    assert "rita rejected it" in site.post("otto", **ACCEPT).json["detail"]
     assert [row["actor"] for row in audit(site.daemon)] == ["rita"]
 
 
@@ -305,7 +305,7 @@ def test_decisions_are_off_by_default(daemon, tmp_path):
 def test_only_what_page_may_names(daemon, tmp_path):
     site = Deciding(daemon, tmp_path / "secrets", 'may = [ "review" ];', quiet=600.0).start()
     answer = site.post("otto", action="hold", subject="destination OUT")
-    assert answer.status == 403 and "page.may" in answer.json["error"]
+    assert answer.status == 403 and "page.may" in answer.json["detail"]
 
 
 def test_a_role_that_was_withdrawn(daemon, tmp_path):
@@ -313,7 +313,7 @@ def test_a_role_that_was_withdrawn(daemon, tmp_path):
     site = reviewing(daemon, tmp_path)
     site.write_tokens({**ROLES, "rita": "viewer"})
     answer = site.post("rita", **ACCEPT)
-    assert answer.status == 403 and "has changed" in answer.json["error"]
+    assert answer.status == 403 and "has changed" in answer.json["detail"]
     site.write_tokens({"vera": "viewer"})
     assert site.post("rita", **ACCEPT).status == 403
     untouched(site.daemon)
@@ -390,7 +390,7 @@ def test_undone(daemon, tmp_path):
     assert (row["decision"], row["decided_by"], row["decision_reason"]) == ("accept", "rita", "fine")
     assert "accept by rita" in d.ctl("review").stdout and states(d) == []
     second = site.post("otto", action="reject", subject="job 1", reason="no")
-    assert second.status == 409 and "rita accepted it" in second.json["error"]
+    assert second.status == 409 and "rita accepted it" in second.json["detail"]
     assert "rita accepted it" in d.ctl("accept", "1", check=False).stderr
     assert site.post("vera", action="undo", subject="job 1").status == 403
     assert site.post("rita", action="undo", subject="job 1").status == 200
@@ -412,7 +412,7 @@ def test_undone(daemon, tmp_path):
     wait_states(d, ("OUT", "SENT"))
     assert time.time() - began >= 4
     late = site.post("rita", action="undo", subject="job 1")
-    assert late.status == 409 and "over" in late.json["error"]
+    assert late.status == 409 and "over" in late.json["detail"]
     (job,) = d.jobs()
     assert (job["state"], job["reviewed_by"]) == ("DONE", "rita")
     assert d.stop() == 0
@@ -462,6 +462,52 @@ def test_every_decision(daemon, tmp_path):
     answer = site.post("otto", action="forget", subject=f"file {file['file']}")
     assert answer.status == 200 and "forgotten" in answer.json["message"], answer.body
     assert audit(d)[-1]["subject"] == f"file {file['file']}" and audit(d)[-1]["action"] == "forget"
+    assert d.stop() == 0
+
+
+def forms_of(text):
+    """Returns the hidden fields of each form of a decision."""
+    parts = [re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', part)
+             for part in re.findall(r'<form class="decide"[^>]*>(.*?)</form>', text, re.S)]
+    return [dict(part) for part in parts if "action" in dict(part)]
+
+
+def test_buttons_by_role(daemon, tmp_path):
+    """Each page has the buttons that its person may press, and pressing them has the effect."""
+    site = reviewing(daemon, tmp_path)
+    d = site.daemon
+    (d.inbox / "photo.dcm").write_bytes(b"\xff\xd8\xff\xe0" + bytes(range(256)) * 20)
+    wait_for(lambda: d.query("SELECT 1 FROM v_quarantine"), 60, "the quarantine")
+    d.ctl("hold", "--queue")
+    drop(phantom(tmp_path / "more", "--size", "32x32x6", "--seed", "9"), d.inbox / "more")
+    wait_for(lambda: d.jobs("READY"), 60, "a waiting job")
+    wait_for(lambda: any(form["subject"] == "alert review" for form in forms_of(site.send(
+        "GET", "", Authorization=f"Bearer {TOKENS['otto']}").body)), 60, "the alert")
+    pages = {"": {("acknowledge", "alert review")}, "deliveries": {("hold", "destination OUT"), ("resend", "destination OUT")},
+             "received": {("release", "file 1"), ("forget", "file 1")}, "job?id=2": {("hold", "job 2"), ("priority", "job 2"), ("cancel", "job 2")},
+             "review": {("accept", "job 1"), ("reject", "job 1")}}
+
+    def shown(person, path):
+        answer = site.send("GET", path, Authorization=f"Bearer {TOKENS[person]}")
+        if answer.status == 301:
+            answer = site.send("GET", answer.headers["Location"], Authorization=f"Bearer {TOKENS[person]}")
+        return {(form["action"], form["subject"]) for form in forms_of(answer.body)}
+
+    for path, decisions in pages.items():
+        assert shown("vera", path) == set()
+        assert shown("rita", path) == (decisions if path == "review" else set())
+        assert decisions <= shown("otto", path), (path, shown("otto", path))
+    cookie = site.log_in("otto")
+    for path, fields in (("", {"action": "acknowledge", "reason": "seen"}), ("deliveries", {"action": "hold"}), ("received", {"action": "forget"}),
+                         ("job?id=2", {"action": "priority", "value": "9"})):
+        form = next(form for form in forms_of(site.send("GET", path, Cookie=cookie).body)
+                    if form["action"] == fields["action"] and form["subject"] in {subject for _, subject in pages[path]})
+        answer = site.submit(cookie, {**form, **fields})
+        assert answer.status == 303 and answer.headers["Location"] == (path or "./"), answer.body
+    assert [(row["action"], row["subject"], row["reason"]) for row in audit(d)[-4:]] == [
+        ("acknowledge", "alert review", "seen"), ("hold", "destination OUT", ""), ("forget", "file 1", ""), ("priority", "job 2", "9")]
+    assert ("release", "destination OUT") in shown("otto", "deliveries")
+    assert ("unacknowledge", "alert review") in shown("otto", "")
     assert d.stop() == 0
 
 
