@@ -409,37 +409,6 @@ static const struct report_column web_running[] = {
     "running AS (SELECT *, max(0.0, (julianday('now') - julianday(started_at)) * 86400.0) "                            \
     "AS seconds FROM v_jobs WHERE state = 'RUNNING') "
 
-/* They start when the missing input is there, and fail at not_before_at. */
-#define WAITS_FOR_OTHERS "code IN ('OBJECT_WAITING', 'STUDY_WAITING')"
-
-static const struct report_column web_waiting[] = {
-    COLUMN(job, "JOB", NUMBER),
-    COLUMN(state, "STATE", TEXT),
-    COLUMN(pipeline, "PIPELINE", TEXT),
-    COLUMN(priority, "PRIORITY", NUMBER),
-    AS(created, "created", TIME | BELOW, "created_at"),
-    AS(not_before, "not before", TIME | BELOW, "iif(" WAITS_FOR_OTHERS ", NULL, not_before_at)"),
-    AS(until, "waits until", TIME | BELOW, "iif(" WAITS_FOR_OTHERS ", not_before_at, NULL)"),
-    COLUMN(code, "last code", TEXT | BELOW),
-    COLUMN(held, "held", TEXT | BELOW),
-    MODALITY,
-    DESCRIPTION,
-    SERIES_UID,
-};
-
-/* In the order in which they start. */
-#define TURN "printf('%05d %015d', 50000 - priority, job)"
-
-static const struct report_column web_gathering[] = {
-    AS(last_seen, "LAST INSTANCE", TIME, "last_seen_at"),
-    COLUMN(modality, "MODALITY", TEXT),
-    COLUMN(instances, "INSTANCES", NUMBER),
-    AS(expected, "expected", NUMBER | BELOW, "expected_instances"),
-    DESCRIPTION,
-    COLUMN(sender, "sender", TEXT | BELOW),
-    SERIES_UID,
-};
-
 static const struct report_column program_columns[] = {
     COLUMN(program, "PROGRAM", TEXT),
     COLUMN(state, "STATE", TEXT),
@@ -548,18 +517,6 @@ static const struct report_column web_review_reasons[] = {
     COLUMN(reason, "REASON", TEXT),
 };
 
-static const struct report_column web_failed[] = {
-    COLUMN(job, "JOB", NUMBER),
-    COLUMN(code, "CODE", TEXT),
-    AS(ended, "ENDED", TIME, "ended_at"),
-    MESSAGE,
-    TO_DO,
-    COLUMN(pipeline, "pipeline", TEXT | BELOW),
-    MODALITY,
-    DESCRIPTION,
-    SERIES_UID,
-};
-
 static const struct report_column web_refused[] = {
     AS(settled, "REFUSED AT", TIME, "settled_at"),
     COLUMN(code, "CODE", TEXT),
@@ -587,19 +544,6 @@ static const struct report_column web_quarantined[] = {
 static const struct report_column web_destination_holds[] = {
     COLUMN(name, "DESTINATION", TEXT),
     COLUMN(held_by, "BY", TEXT),
-};
-
-static const struct report_column web_destinations[] = {
-    COLUMN(destination, "DESTINATION", TEXT),
-    AS(state, "STATE", TEXT, "iif(down_since IS NULL, 'up', 'down')"),
-    AS(waiting, "WAITING", NUMBER, "pending + sending + delayed"),
-    COLUMN(failed, "FAILED", NUMBER),
-    COLUMN(sent, "SENT", NUMBER),
-    AS(uncommitted, "without commitment", NUMBER | BELOW, "nullif(uncommitted, 0)"),
-    AS(last_sent, "last sent", TIME | BELOW, "last_sent_at"),
-    AS(down, "down since", TIME | BELOW, "down_since"),
-    COLUMN(down_reason, "reason", TEXT | BELOW),
-    AS(next, "next attempt", TIME | BELOW, "next_attempt_at"),
 };
 
 static const struct report_column web_deliveries[] = {
@@ -995,7 +939,6 @@ static const struct report_column web_found[] = {
     "series_uid IN (" NAMED("?3", "?4") " UNION SELECT series_uid FROM v_series "                                      \
                                         "WHERE patient_id <> '' AND patient_id IN (?3, ?4)) AND "
 
-#define JOB_KEY  "printf('%015d', job)"
 #define FILE_KEY "printf('%015d', quarantine)"
 #define PULL_KEY "printf('%015d', batch) || state || code"
 
@@ -1085,13 +1028,6 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
     [WEB_RUNNING] =
         LIST("running", "Running", NULL, web_running, "running r LEFT JOIN usual u ON u.pipeline = r.pipeline",
              .with = RUNNING, .none = "no running jobs", .tail = "ORDER BY started_at, job" MOST),
-    [WEB_WAITING] = LIST(
-        "waiting", "Waiting (in order)", "noctule priority; noctule hold", web_waiting, "v_jobs",
-        .none = "no waiting jobs",
-        .tail = "WHERE state IN ('READY', 'DELAYED') AND (?1 = '' OR " TURN " > ?1) ORDER BY " TURN MOST, .mark = TURN),
-    [WEB_GATHERING] =
-        LIST("gathering", "Series being received", "noctule complete SERIES_UID", web_gathering, "v_series",
-             .none = "no series is being received", BY_TIME("state = 'GATHERING' AND ", "last_seen_at", "series_uid")),
     [WEB_PROGRAM_RUNS] =
         LIST("program_runs", "Runs of programs", "noctule programs --runs; noctule retry --program JOB",
              web_program_runs, "v_program_runs", BY_NUMBER("", "run")),
@@ -1107,10 +1043,6 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                                .tail = "ORDER BY which = 'this' DESC, which DESC" MOST),
     [WEB_REVIEW_REASONS] = LIST("review_reasons", "Earlier reasons", NULL, web_review_reasons, "v_audit",
                                 .tail = "WHERE action = 'reject' GROUP BY reason ORDER BY max(audit) DESC LIMIT 8"),
-    /* Superseded jobs need no action. */
-    [WEB_FAILED] =
-        LIST("failed", "Failed jobs", "noctule show JOB; noctule retry JOB", web_failed, "v_jobs",
-             .none = "no failed jobs", BY_TIME("state = 'FAILED' AND superseded_by IS NULL AND ", "ended_at", JOB_KEY)),
     [WEB_REFUSED] = LIST("refused", "Refused series", "noctule explain SERIES_UID", web_refused, "v_series",
                          .none = "no refused series", BY_TIME("state = 'REFUSED' AND ", "settled_at", "series_uid")),
     [WEB_QUARANTINED] = LIST(
@@ -1119,13 +1051,6 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
         BY_TIME("removed_at IS NULL AND ", "quarantined_at", FILE_KEY)),
     [WEB_DESTINATION_HOLDS] = LIST("destination_holds", "Held destinations", NULL, web_destination_holds, "v_holds",
                                    .tail = "WHERE kind = 'destination' ORDER BY name" MOST),
-    [WEB_DESTINATIONS] = LIST("destinations", "Destinations", "noctule echo NAME", web_destinations, "v_destinations",
-                              .none = "no deliveries yet", .tail = "ORDER BY destination" MOST),
-    [WEB_UNDELIVERED] = LIST("undelivered", "Undelivered results", "noctule resend DELIVERY", web_deliveries,
-                             "v_deliveries", .none = "no undelivered results",
-                             BY_NUMBER("state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED') AND ", "delivery")),
-    [WEB_DELIVERED] = LIST("delivered", "Delivered or cancelled", NULL, web_deliveries, "v_deliveries",
-                           BY_NUMBER("state IN ('SENT', 'CANCELLED') AND ", "delivery")),
     /* Oldest first. */
     [WEB_PULLING] = LIST("pulling", "Retrievals from archives",
                          "noctule pull --batch BATCH; noctule pull --cancel BATCH", web_pulling,

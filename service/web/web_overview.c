@@ -454,6 +454,8 @@ overview_content(const struct web_view *view, const struct report_table *flow, c
         rc = overview_list(view, WEB_RUNNING, error);
     if (rc == 0)
         rc = overview_list(view, WEB_BACKLOG, error);
+    if (rc == 0)
+        rc = overview_list(view, WEB_PROGRAM_RUNS, error);
     fputs("</div><div class=\"stack\">\n", out);
     overview_parts(view, flow, machine);
     overview_machine(view, machine);

@@ -115,13 +115,13 @@ def configure(shown, old, new):
 def test_every_place_shows_the_same(shown, tmp_path):
     site, d = shown.site, shown.d
     assert shown.check()[:2] == ("NOCTULE OK", 0)
-    assert "Working" in site.page("").data and "Working" in site.page("queue").data
+    assert "Working" in site.page("").data and "Working" in site.page("settings").data
 
     configure(shown, 'backend = "cpu"', 'backend = "cuda"')  # no device is available
     shown.wait("compute")
     assert shown.check()[:2] == ("NOCTULE CRITICAL", 2)
     assert site.ask("readyz")[0] == 503 and site.figures()['noctule_alert{alert="compute"}'] == 2
-    assert "Broken: 1" in site.page("").data and "Broken: 1" in site.page("queue").data
+    assert "Broken: 1" in site.page("").data and "Broken: 1" in site.page("settings").data
     configure(shown, 'backend = "cuda"', 'backend = "cpu"')
     shown.wait()
 

@@ -132,7 +132,7 @@ def test_the_log_names_no_patient(daemon, tmp_path):
     assert any(SIGNS.search(str(tuple(row))) for row in d.query("SELECT * FROM v_quarantine")), "the marks were there"
 
 
-OWN_PAGES = ("", "queue", "failures", "deliveries", "received", "reports", "cohort", "settings", "search", "metrics", "readyz")
+OWN_PAGES = ("", "work", "deliveries", "received", "reports", "cohort", "settings", "search", "metrics", "readyz")
 
 
 def outputs_outside_the_root(site, folder):

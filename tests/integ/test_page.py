@@ -24,7 +24,7 @@ from test_report_night import DESCRIPTION, SEGMENT, STATION, about, small
 
 LATER = "delivery = { retry_seconds = 600.0; retry_max_seconds = 600.0; };\n"  # failed items wait
 TOKEN = "0123456789abcdef0123456789abcdef"
-PAGES = ("", "queue", "work", "review", "failures", "deliveries", "received", "reports", "reports?day=now", "cohort", "settings", "search")
+PAGES = ("", "work", "review", "deliveries", "received", "reports", "reports?day=now", "cohort", "settings", "search")
 ACCESSION = "A/17 & <b>"
 PATIENT = "P'1\""
 
@@ -183,21 +183,21 @@ def test_the_pages(site):
     review, failed, refused = (series_of(d, state) for state in ("REVIEW", "FAILED", "REFUSED"))
     pages = {path: site.page(path) for path in PAGES}
     assert {page.titled() for page in pages.values()} == {
-        "Overview", "Queue", "Work", "Review", "Failures", "Deliveries", "Received", "Reports", "Cohort", "Settings", "Search"}
+        "Overview", "Work", "Review", "Deliveries", "Received", "Reports", "Cohort", "Settings", "Search"}
     for path, page in pages.items():
         assert not {"script", "iframe", "object", "embed", "style"} & set(page.tags), path
         assert not [name for _, name, _ in page.attributes if name.startswith("on") or name == "style"], path
-        assert not [value for _, name, value in page.attributes if name in ("href", "src", "action") and ":" in value], path
+        assert not [value for _, name, value in page.attributes if name in ("href", "src", "action") and re.match("[a-z]*:|//", value)], path
         assert page.tags.count("h1") == 1 and ("a", "aria-current", "page") in page.attributes or path == "search"
     assert "to review" in pages[""].data and "PACS" in pages[""].data
     assert "Matching series" not in pages["search"].data and "patient ID" in pages["search"].data
 
     # Text of a sender must be escaped on every page.
     shown = "<script>alert(\"1\")</script>\ufffd'&amp;\ufffd2J"
-    assert shown in pages["review"].data and shown in pages["failures"].data and STATION in pages["failures"].data
+    assert shown in pages["review"].data and shown in pages["work"].data and STATION in pages["work"].data
     assert "photo" not in pages["received"].data and "noctule quarantine show" in pages["received"].data
     for word in ("MISSING_SLICE", "JOB_TOO_LARGE", failed["series_uid"], refused["series_uid"]):
-        assert word in pages["failures"].data
+        assert word in site.text("work")
     assert "expected 1 to 2 ml" in pages["review"].data and "PACS" in pages["deliveries"].data
     assert "NOT_DICOM" in pages["received"].data and "cpu" in pages[""].data and "brain-mr" in pages["settings"].data
     assert pages["reports"].attributes.count(("svg", "class", "chart")) == 3
@@ -227,7 +227,7 @@ def test_the_pages(site):
 
 def test_automatic_refresh_is_a_choice(daemon):
     site = Site(daemon, quiet=600.0).start()
-    for path in ("", "queue"):
+    for path in ("",):
         page = site.page(path)
         assert ("meta", "http-equiv", "refresh") not in page.attributes
         (link,) = [link for link in page.links() if "live=" in link]
@@ -245,7 +245,7 @@ def test_pulls_are_listed_without_accession_numbers(daemon, study):  # noqa: F81
         site = Site(daemon, quiet=600.0, dicom=CALLERS,
                     extra=pulling(source(archive.port, "LIAR"), source(slow.port, "LIAR", "SLOW"), down).replace(SOON, LATER)).start()
         d = site.daemon
-        assert "archives" not in site.text("queue") and "pulled" not in site.text("failures")
+        assert "archives" not in site.text("received") and "pulled" not in site.text("received")
         archive.destination = slow.destination = d.port
         pull(d, "PACS", "--accession", FIRST, "ZX81-NONE", "ZX81-<b>")
         wait_ended(d, 3)
@@ -253,7 +253,7 @@ def test_pulls_are_listed_without_accession_numbers(daemon, study):  # noqa: F81
         pull(d, "SLOW", "--accession", SECOND, FIRST)
 
         def told():
-            rows = rows_below(queue := site.text("queue"), "Retrievals from archives")
+            rows = rows_below(queue := site.text("received"), "Retrievals from archives")
             return (queue, *rows) if len(rows) == 2 and rows[0]["CURRENT"] == "0" and "last code" in rows[0] and rows[1]["CURRENT"] == "1" else None
 
         queue, one, other = wait_for(told, 60, "what is under way")
@@ -261,7 +261,7 @@ def test_pulls_are_listed_without_accession_numbers(daemon, study):  # noqa: F81
         assert one["last code"] == "PEER_UNREACHABLE" and one["message"] and one["remedy"] and one["last attempt"]
         assert [other[title] for title in ("BATCH", "SOURCE", "CURRENT", "WAITING", "ENDED")] == ["6", "SLOW", "1", "1", "0"]
         assert "last code" not in other and other["requested"]
-        failures = site.text("failures")
+        failures = site.text("received")
         (nothing,) = rows_below(failures, "Failed or incomplete retrievals")
         assert [nothing[title] for title in ("BATCH", "SOURCE", "CODE", "ITEMS", "state")] == [
             "1", "PACS", "PULL_NOT_FOUND", "2", "Not found"]
@@ -270,7 +270,7 @@ def test_pulls_are_listed_without_accession_numbers(daemon, study):  # noqa: F81
             assert "ZX" not in page and not [row for row in d.query("SELECT identifier FROM v_pulls") if row["identifier"] in page]
         pull(d, "--cancel", "6")
         pull(d, "--cancel", "4")
-        assert "Retrievals from archives" not in site.text("queue")
+        assert "Retrievals from archives" not in site.text("received")
     assert d.stop() == 0
 
 
@@ -335,7 +335,7 @@ def test_a_token(daemon, tmp_path):
         site.get("", status=401, Authorization=wrong)
     assert site.page("", Authorization=f"Bearer {TOKEN}").titled() == "Overview"
     basic = base64.b64encode(f"anna:{TOKEN}".encode()).decode()
-    assert site.page("queue", Authorization=f"Basic {basic}").titled() == "Queue"
+    assert site.page("work", Authorization=f"Basic {basic}").titled() == "Work"
     assert site.figures(Authorization=f"Bearer {TOKEN}")['noctule_page_requests_total{status="401"}'] > 10
     assert TOKEN not in site.daemon.log.read_text()
 
@@ -354,7 +354,7 @@ def test_a_token(daemon, tmp_path):
 
 
 def status_now(site, authorization):
-    request = urllib.request.Request(f"http://127.0.0.1:{site.port}/queue", headers={"Authorization": authorization})
+    request = urllib.request.Request(f"http://127.0.0.1:{site.port}/work", headers={"Authorization": authorization})
     try:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
             return answer.status
@@ -402,7 +402,7 @@ def test_a_killed_web_ui_is_restarted(site):
         (page,) = d.children("page")
         os.kill(page, signal.SIGKILL)
         wait_for(lambda: d.children("page") not in ([page], []) and is_listening(site.port), 60, "another page")
-    assert site.page("queue").titled() == "Queue"
+    assert site.page("work").titled() == "Work"
     assert len(d.query("SELECT 1 FROM v_events WHERE kind = 'PAGE_DIED'")) == 2
     assert "the page died 2 times" in (text := d.ctl("status", check=False).stdout) and "Broken" not in text
     assert d.stop() == 0
@@ -435,8 +435,8 @@ def test_hostile_peers(site):
             with socket.create_connection(("127.0.0.1", site.port)) as peer, contextlib.suppress(OSError):
                 peer.sendall(junk)
         for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
-            site.get("queue", status=405, method=method)
-        assert site.get("queue", method="HEAD")[1] == b""
+            site.get("work", status=405, method=method)
+        assert site.get("work", method="HEAD")[1] == b""
         site.get("queue?after=" + urllib.parse.quote("' OR '\0'") + "&list=waiting")
         site.get("failures?list=refused&after=" + "%ff" * 100)
         site.get("search?q=" + "%00%01%ff" * 50)
@@ -475,7 +475,7 @@ def test_a_long_list_continues_on_further_pages(daemon, tmp_path):
         phantom(folder / str(number), "--size", "16x16x3", "--seed", str(number))
     storescu(d.port, folder)
     wait_for(lambda: len(d.jobs("READY")) == 60, 120, "the jobs")
-    jobs, path = [], "queue"
+    jobs, path = [], "work"
     while path:
         page = site.page(path)
         jobs += [int(link.rpartition("=")[2]) for link in page.links() if link.startswith("job?id=")]
@@ -493,7 +493,7 @@ def test_another_database(site):
     shutil.copy(d.root / "noctule.db", copy)
     copy.rename(d.root / "noctule.db")
     site.start()
-    assert "MISSING_SLICE" in site.page("failures").data
+    assert "MISSING_SLICE" in site.page("work").data
     assert d.stop() == 0
 
 
@@ -502,8 +502,8 @@ chromium = shutil.which("chromium")
 
 @released_only
 @pytest.mark.skipif(not chromium, reason="chromium is not here")
-@pytest.mark.parametrize("width, dark, paths", [(1200, False, ("", "review", "failures")), (400, False, (*PAGES, "job?id=1")),
-                                                (400, True, ("review", "night"))])
+@pytest.mark.parametrize("width, dark, paths", [(1200, False, ("", "review", "received")), (400, False, (*PAGES, "job?id=1")),
+                                                (400, True, ("review", "reports"))])
 def test_in_a_browser(shared_site, tmp_path, width, dark, paths):
     """A browser renders it with its style sheet, dark in dark mode. On a phone no content overflows. The folder in
     NOCTULE_PICTURES receives the pictures."""

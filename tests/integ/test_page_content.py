@@ -156,7 +156,7 @@ def test_the_first_day_has_four_steps(daemon):
 
 
 def test_old_addresses_lead_to_their_pages(quiet):
-    for old, new in (("night", "reports"), ("devices", "settings")):
+    for old, new in (("night", "reports"), ("devices", "settings"), ("queue", "work?state=WAITING"), ("failures", "work?state=FAILED")):
         assert quiet.page(old).titled() == quiet.page(new).titled()
     assert quiet.ask("night?day=2026-13-40")[0] == 404
     assert quiet.daemon.stop() == 0

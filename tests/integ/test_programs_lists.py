@@ -61,7 +61,7 @@ def test_a_run_in_each_list(site, tmp_path):
     assert missing.returncode == NOT_FOUND and 'there is no program "fast"' in missing.stderr
 
     assert "Programs    1 running, 0 waiting: noctule programs --runs\n" in d.ctl("status").stdout
-    (row,) = rows_below(page(d, "queue"), "Runs of programs")
+    (row,) = rows_below(page(d, ""), "Runs of programs")
     assert (row["RUN"], row["PROGRAM"], row["STATE"], row["JOBS WAITING"]) == ("1", "slow", "Running", "1")
     assert ">other<" in page(d, "settings") and ">slow<" in page(d, "settings")
     assert "one on the only stack, priority 0, after the programs: slow" in " ".join(d.ctl("explain", files[0].parent).stdout.split())

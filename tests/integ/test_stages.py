@@ -43,7 +43,7 @@ def test_the_stage_is_shown_in_each_place(site):
     assert re.search(r"RUNNING, texture \d+ s", d.ctl("jobs").stdout)
     shown = d.ctl("show", "1").stdout
     assert re.search(r"^stage +texture$", shown, re.M) and re.search(r"^stage_since +20", shown, re.M)
-    page = site.page("queue").data
+    page = site.page("").data
     assert "Stage" in page and "texture" in page and "Estimate" in page
     os.kill(worker, signal.SIGCONT)
     d.wait_jobs()
