@@ -157,14 +157,15 @@ cohort_name(const struct web_cohort *cohort, const struct cohort_axis *axis, boo
     }
 }
 
-/* Returns the distance of marks of an axis: about four, at 1, 2 or 5 times a power of ten. */
+/* Returns the distance of marks of an axis: at most five, at 1, 2 or 5 times a power of ten. */
 static double
 cohort_step(const struct cohort_axis *axis)
 {
     const double rough = (axis->high - axis->low) / 4.0, power = pow(10.0, floor(log10(rough)));
-    return rough < 2.0 * power   ? power * (rough < 1.5 * power ? 1.0 : 2.0)
-           : rough < 5.0 * power ? 2.0 * power
-                                 : 5.0 * power;
+    return rough <= power         ? power
+           : rough <= 2.0 * power ? 2.0 * power
+           : rough <= 5.0 * power ? 5.0 * power
+                                  : 10.0 * power;
 }
 
 static void

@@ -11,7 +11,8 @@ static void
 received_cell(const char *title, const char *text, FILE *out)
 {
     fprintf(out, "<td data-t=\"%s\">", title);
-    html_untrusted(text ? text : "", out);
+    if (text && *text)
+        html_untrusted(text, out);
     fputs("</td>", out);
 }
 

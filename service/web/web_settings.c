@@ -243,7 +243,8 @@ settings_rules(const struct conf *conf, FILE *out)
     for (size_t i = 0; i < conf->rule_count; i++) {
         const struct conf_rule *rule = &conf->rules[i];
         fprintf(out, "<tr><td data-t=\"Rule\">%d</td><td data-t=\"Name\">", rule->number);
-        html_untrusted(rule->name ? rule->name : "", out);
+        if (rule->name)
+            html_untrusted(rule->name, out);
         fputs("</td><td data-t=\"When\">", out);
         settings_rule_conditions(rule, out);
         fputs("</td><td data-t=\"Pipeline\">", out);
