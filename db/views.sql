@@ -263,6 +263,7 @@ FROM pattern_histogram h
 JOIN job j ON j.id = h.job_id AND j.state NOT IN ('REVIEW', 'REJECTED')
 JOIN series s ON s.id = j.series_id;
 
+-- Each job has a series. SQLite reads the right side of a left join only where a column of it is used.
 CREATE VIEW v_deliveries AS
 SELECT d.id AS delivery, d.job_id AS job, d.destination, d.state, d.attempts, d.kind, d.path,
     d.sop_class_uid, d.sop_instance_uid, d.dimse_status,
@@ -279,7 +280,7 @@ SELECT d.id AS delivery, d.job_id AS job, d.destination, d.state, d.attempts, d.
     d.sent_sop_instance_uid AS sent_sop_instance_uid
 FROM delivery d
 JOIN job j ON j.id = d.job_id
-JOIN series s ON s.id = j.series_id;
+LEFT JOIN series s ON s.id = j.series_id;
 
 -- What is not delivered, or delivered and not committed, by destination and cause; failures also by code. The message is
 -- that of the newest delivery that has a code.

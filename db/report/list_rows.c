@@ -1577,11 +1577,9 @@ static const struct report_sort work_sorts[] = {
     {"at", "at", false, true},
     {"job", "work", true, true},
     {"pipeline", "pipeline", false, false},
-    {"modality", "modality", false, false},
     {"scanner", "station", false, false},
     {"instances", "instances", true, true},
     {"seconds", "coalesce(total_seconds, -1.0)", true, true},
-    {"state", "state", false, false},
 };
 
 /* SQLite must not sort the many that were sent: the plus keeps it from their index. */
@@ -1795,8 +1793,7 @@ static const struct report_field trends_fields[] = {
 };
 
 #define SORTS(name, ...) static const struct report_sort name[] = {__VA_ARGS__};
-SORTS(deliveries_sorts, {"delivery", "delivery", true, true}, {"job", "job", true, true},
-      {"destination", "destination", false, false}, {"attempts", "attempts", true, true})
+SORTS(deliveries_sorts, {"delivery", "delivery", true, true}, {"job", "job", true, true})
 SORTS(review_sorts, {"job", "job", true, false})
 SORTS(segments_sorts, {"segment", "segment", true, false})
 SORTS(results_sorts, {"path", "path", false, false})

@@ -381,15 +381,9 @@ deliveries_list(const struct web_list *list, struct error *error)
     static const char *const fields[] = {"destination", "commitment", "since", "code", NULL};
 
     static const struct web_column columns[] = {
-        {"State", NULL, ""},
-        {"Delivery", "delivery", ""},
-        {"Job", "job", ""},
-        {"Destination", "destination", ""},
-        {"Result", NULL, ""},
-        {"Description", NULL, ""},
-        {"Tries", "attempts", "n"},
-        {"Last", NULL, ""},
-        {"Code, commitment", NULL, ""},
+        {"State", NULL, ""},       {"Delivery", "delivery", ""}, {"Job", "job", ""},
+        {"Destination", NULL, ""}, {"Result", NULL, ""},         {"Description", NULL, ""},
+        {"Tries", NULL, "n"},      {"Last", NULL, ""},           {"Code, commitment", NULL, ""},
     };
 
     FILE *out = list->view->out;

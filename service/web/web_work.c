@@ -113,12 +113,12 @@ static void
 work_table(const struct web_list *list, bool has_patients)
 {
     static const struct web_column columns[] = {
-        {"State", "state", ""},
+        {"State", NULL, ""},
         {"Job", "job", ""},
         {"Pipeline", "pipeline", ""},
         {"Description", NULL, ""},
         {"Patient", NULL, ""},
-        {"Modality", "modality", ""},
+        {"Modality", NULL, ""},
         {"Scanner", "scanner", ""},
         {"Images", "instances", "n"},
         {"Time", "at", ""},

@@ -3,6 +3,7 @@
 #include "db/report_lists.h"
 
 #include "base/text.h"
+#include "db/report/report_private.h"
 #include "tests/unit/db/sample.h"
 #include "tests/unit/suite.h"
 
@@ -432,6 +433,66 @@ START_TEST(undelivered_results_are_grouped_by_cause)
 
 END_TEST
 
+static char traced[8192];
+
+static int
+on_statement(unsigned type, void *context, void *statement, void *text)
+{
+    (void)type, (void)context, (void)text;
+    snprintf(traced, sizeof traced, "EXPLAIN QUERY PLAN %s", sqlite3_sql(statement));
+    return 0;
+}
+
+/* Returns the steps of the last query of the report, separated by "; ". */
+static const char *
+steps_of_last(void)
+{
+    static char steps[4096];
+    sqlite3_stmt *row;
+    steps[0] = '\0';
+    ck_assert_msg(sqlite3_prepare_v2(db, traced, -1, &row, NULL) == SQLITE_OK, "%s", traced);
+    while (sqlite3_step(row) == SQLITE_ROW)
+        snprintf(steps + strlen(steps), sizeof steps - strlen(steps), "%s; ", sqlite3_column_text(row, 3));
+    sqlite3_finalize(row);
+    return steps;
+}
+
+/* Work in the order of time, as a whole, by state and by pipeline, is merged from two indexes: 51 rows are read, and no
+ * more are sorted. The values of the filters are found one by one. */
+START_TEST(frequent_lists_follow_an_index)
+{
+    static const char *const rows[][3] = {
+        {"current", "", "SCAN j USING INDEX job_created"},
+        {"state", "DONE", "SEARCH j USING INDEX job_state_created (state=?)"},
+        {"state", "FAILED", "SEARCH j USING INDEX job_state_created (state=?)"},
+        {"pipeline", "lung", "SEARCH j USING INDEX job_pipeline (pipeline=?)"},
+        {"since", "7d", "SEARCH j USING INDEX job_created (created_at>?)"},
+    };
+    sqlite3_trace_v2(report->db.handle, SQLITE_TRACE_STMT, on_statement, NULL);
+    add_each();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        found(wanted(rows[i][0], rows[i][1], NULL));
+        const char *steps = steps_of_last();
+        ck_assert_msg(strstr(steps, "MERGE (UNION ALL)") && strstr(steps, rows[i][2]), "%s %s: %s", rows[i][0],
+                      rows[i][1], steps);
+    }
+    struct report_browse next = {.after = "2026-01-03T00:00:00.000Z 3"};
+    ck_assert_str_eq(found(next), "21");
+    ck_assert_ptr_nonnull(strstr(steps_of_last(), "SEARCH j USING INDEX job_created (created_at<?)"));
+    for (size_t i = 0; i < report_browsed[BROWSE_WORK].field_count; i++) {
+        const struct report_field *field = &report_browsed[BROWSE_WORK].fields[i];
+        if (!field->options || strstr(field->options, "v_destinations"))
+            continue;
+        snprintf(traced, sizeof traced, "EXPLAIN QUERY PLAN %s", field->options);
+        ck_assert_msg(strstr(steps_of_last(), "SEARCH ") && !strstr(steps_of_last(), "SCAN j") &&
+                          !strstr(steps_of_last(), "SCAN s"),
+                      "%s: %s", field->key, steps_of_last());
+    }
+    sqlite3_trace_v2(report->db.handle, 0, NULL, NULL);
+}
+
+END_TEST
+
 START_TEST(options_are_the_values_that_there_are)
 {
     char **options;
@@ -464,6 +525,7 @@ main(void)
     tcase_add_test(tests, foreign_texts_are_safe_in_json_and_csv);
     tcase_add_test(tests, each_list_can_be_printed);
     tcase_add_test(tests, undelivered_results_are_grouped_by_cause);
+    tcase_add_test(tests, frequent_lists_follow_an_index);
     tcase_add_test(tests, options_are_the_values_that_there_are);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
