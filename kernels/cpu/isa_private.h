@@ -11,7 +11,6 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/range/range.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 extern const struct isa isa_scalar;
@@ -789,24 +788,6 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
     }
 }
 
-/* Fills a group of ISA_WEIGH sums at a time. */
-LOOP void
-weigh64(const double *const *rows, const double *weights, int64_t taps, int64_t count, double *restrict sums)
-{
-    for (int64_t i = 0; i < count; i += ISA_WEIGH) {
-        double group[ISA_WEIGH] = {0};
-
-        for (int64_t tap = 0; tap < taps; tap++) {
-            const double *values = rows[tap] + i, weight = weights[tap];
-
-            for (int k = 0; k < ISA_WEIGH; k++)
-                group[k] = fma(weight, values[k], group[k]);
-        }
-        for (int k = 0; k < ISA_WEIGH; k++)
-            sums[i + k] = group[k];
-    }
-}
-
 /* One tap, or the sum of the two with one weight. */
 #define ISA_SMOOTH_TAP(VECTOR, UNALIGNED, PREFIX, tap, i)                                                              \
     ((tap) == 0 ? (VECTOR) * (const UNALIGNED *)(taps[radius] + (i))                                                   \
@@ -843,6 +824,30 @@ weigh64(const double *const *rows, const double *weights, int64_t taps, int64_t 
             for (int64_t g = 0; g < groups; g++)                                                                       \
                 *(UNALIGNED *)(filtered + i + g * wide) = (UNALIGNED)PREFIX##_packs_epi32(                             \
                     PREFIX##_srai_epi32(low[g], 14), PREFIX##_srai_epi32(high[g], 14));                                \
+        }                                                                                                              \
+    }
+
+/* With instructions that multiply and add vectors. */
+#define ISA_WEIGH64(ISA, VECTOR, UNALIGNED, PREFIX)                                                                    \
+    LOOP void ISA##_weigh64(const double *const *rows, const double *weights, int64_t taps, int64_t count,             \
+                            double *sums)                                                                              \
+    {                                                                                                                  \
+        const int64_t wide = sizeof(VECTOR) / sizeof(*sums), groups = ISA_WEIGH / wide;                                \
+                                                                                                                       \
+        for (int64_t i = 0; i < count; i += ISA_WEIGH) {                                                               \
+            VECTOR group[ISA_WEIGH * sizeof(*sums) / sizeof(VECTOR)];                                                  \
+                                                                                                                       \
+            for (int64_t g = 0; g < groups; g++)                                                                       \
+                group[g] = PREFIX##_setzero_pd();                                                                      \
+            for (int64_t tap = 0; tap < taps; tap++) {                                                                 \
+                const VECTOR weight = PREFIX##_set1_pd(weights[tap]);                                                  \
+                                                                                                                       \
+                for (int64_t g = 0; g < groups; g++)                                                                   \
+                    group[g] =                                                                                         \
+                        PREFIX##_fmadd_pd(weight, (VECTOR) * (const UNALIGNED *)(rows[tap] + i + g * wide), group[g]); \
+            }                                                                                                          \
+            for (int64_t g = 0; g < groups; g++)                                                                       \
+                *(UNALIGNED *)(sums + i + g * wide) = (UNALIGNED)group[g];                                             \
         }                                                                                                              \
     }
 
@@ -884,6 +889,6 @@ weigh64(const double *const *rows, const double *weights, int64_t taps, int64_t 
     .largest16 = largest16, .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                  \
     .count_bits = count_bits, .count_runs = count_runs, .touches = touches, .unite_pair = unite_pair, .unite = unite,  \
     .clip8 = clip8, .clip16 = clip16, .add16 = add16, .fold32 = fold32, .blocks16 = blocks16, .smooth16 = smooth16,    \
-    .weigh64 = weigh64, .fft_lines = fft_lines, .spectral_apply = spectral_apply
+    .fft_lines = fft_lines, .spectral_apply = spectral_apply
 
 #endif

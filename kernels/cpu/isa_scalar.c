@@ -1,6 +1,8 @@
 /* isa_scalar.c - the innermost loops for any processor; see isa_private.h. */
 #include "kernels/cpu/isa_private.h"
 
+#include <math.h>
+
 #define SCALAR_PACK(BITS)                                                                                              \
     static int64_t scalar_pack##BITS(const uint##BITS##_t *values, int64_t count, const struct isa_interval pass[2],   \
                                      uint64_t *bits)                                                                   \
@@ -25,6 +27,16 @@ scalar_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint6
         join16_word(join, i, count - i < 64 ? count - i : 64, edges, settled);
 }
 
+static void
+scalar_weigh64(const double *const *rows, const double *weights, int64_t taps, int64_t count, double *sums)
+{
+    for (int64_t i = 0; i < count; i++) {
+        sums[i] = 0;
+        for (int64_t tap = 0; tap < taps; tap++)
+            sums[i] = fma(weights[tap], rows[tap][i], sums[i]);
+    }
+}
+
 const struct isa isa_scalar = {
     .name = "scalar",
 
@@ -35,5 +47,6 @@ const struct isa isa_scalar = {
     .affinity16 = affinity16,
     .level16 = level16,
     .smooth15 = smooth16,
+    .weigh64 = scalar_weigh64,
     ISA_LOOPS,
 };
