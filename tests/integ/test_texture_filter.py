@@ -107,3 +107,16 @@ def test_gpus_give_the_same_responses(measure, tmp_path):
     groups = [f'filter = {{ {settings} }}; families = [ "first-order", "glcm" ]; levels = 8;' for settings in FILTERS.values()]
     told = [json.dumps(measure(source, groups, segments, *programs)) for programs in ((BIN, "cpu"), (EMULATED, "cuda"))]
     assert told[0] == told[1]
+
+
+def test_memory_is_predicted(tmp_path):
+    """A filtered volume that does not fit is refused before any work. Without the filter it fits."""
+    values = np.random.default_rng(3).integers(-300, 600, (60, 160, 160), np.int16)
+    source, config = series(tmp_path / "in", values, (1.0, 1.0, 1.0)), tmp_path / "noctule.conf"
+    for settings, status in (("", 0), (FILTERS["log"], 1)):
+        group = 'regions = [ "volume" ];' + f" filter = {{ {settings} }};" * bool(settings)
+        config.write_text(f'root = "{tmp_path / "root"}";' + pipeline(group, [RANGE], extra="memory_mib = 90.0;"))
+        result = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", "texture", "--output", tmp_path / f"{status}",
+                                 source], text=True, capture_output=True, timeout=300)
+        assert result.returncode == status, result.stderr
+    assert "JOB_TOO_LARGE" in result.stderr and "filtered" in result.stderr
