@@ -24,7 +24,7 @@
  *   mean absolute code of the cube or square around it, where codes beyond the volume are mapped as values are.
  *
  * - Wavelets: decomposition filters. Level j has 2^(j-1) - 1 zeros behind each tap, and reads the low-pass response
- *   (of the same turn along each axis, mapped by the boundary) of level j - 1.
+ *   (of the same turn along each axis, mapped by the boundary) of level j - 1. Taps of all levels are multiplied out.
  *
  * Pooling takes all turns of the kernels by rotations of right angles: permutations of the axes with kernels turned
  * around, of determinant 1. The mean is over all of them, a turn that occurs twice counts twice.

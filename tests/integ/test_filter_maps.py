@@ -1,4 +1,5 @@
-"""Responses to the digital phantoms of IBSI 2: within 1 % of the range of the reference maps, in every voxel."""
+"""Responses to the digital phantoms of IBSI 2: within 1 % of the range of the reference maps, in every voxel. Wavelets of
+periodic volumes: PyWavelets' stationary transform, rounded to a step."""
 
 import os
 import pathlib
@@ -7,12 +8,12 @@ import subprocess
 import nibabel
 import numpy
 import pytest
+import pywt
 
 from conftest import SHARED
 
 DATA = SHARED / "ibsi2"
 TOOL = pathlib.Path(os.environ["NOCTULE_BIN"]) / "filter_volume"
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason="needs ../shared/data/ibsi2")
 
 # Map, phantom, boundary and settings of the filter.
 MAPS = """
@@ -52,6 +53,7 @@ MAPS = """
 """.strip().splitlines()
 
 
+@pytest.mark.skipif(not DATA.exists(), reason="needs ../shared/data/ibsi2")
 @pytest.mark.parametrize("line", MAPS, ids=lambda line: line.split()[0])
 def test_the_reference_map(tmp_path, line):
     name, phantom, boundary, *settings = line.split()
@@ -62,3 +64,17 @@ def test_the_reference_map(tmp_path, line):
                     tmp_path / "raw", tmp_path / "out", f"boundary={boundary}", *settings], check=True)
     found = numpy.fromfile(tmp_path / "out", float).reshape(image.shape[::-1]).T
     assert numpy.abs(found - expected).max() <= 0.01 * (expected.max() - expected.min())
+
+
+@pytest.mark.parametrize("wavelet", ["haar", "db2", "db3", "coif1"])
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_pywavelets_has_the_same_responses(tmp_path, wavelet, level):
+    values = numpy.random.default_rng(level).integers(-1000, 2000, (16, 24, 32)).astype("<i2")
+    values.tofile(tmp_path / "raw")
+    bands = pywt.swtn(values.astype(float), wavelet, level)[0]
+    for band in ("LLL", "HLL", "LHL", "LLH", "HHL", "HLH", "LHH", "HHH"):
+        done = subprocess.run([TOOL, "cpu", "32,24,16", "1,1,1", tmp_path / "raw", tmp_path / "out", "kind=wavelet", "boundary=periodic",
+                               f"wavelet={wavelet}", f"high={band}", f"level={level}"], check=True, text=True, capture_output=True)
+        found = numpy.fromfile(tmp_path / "out", float).reshape(values.shape)
+        expected = bands[band[::-1].replace("L", "a").replace("H", "d")]
+        assert numpy.abs(found - expected).max() <= 0.5001 * float.fromhex(done.stdout.split()[0]) + 1e-10
