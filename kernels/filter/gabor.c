@@ -129,13 +129,3 @@ gabor_bound(const struct filter_demand *demand)
         return -1;
     return (1 + deviations) * (1 + deviations / options->gamma);
 }
-
-void
-gabor_reach(const struct filter_demand *demand, int32_t reach[3])
-{
-    for (int axis = 0; axis < 3; axis++)
-        reach[axis] = gabor_bound(demand) < 0 ? 0
-                      : demand->options.in_slice && axis == 2
-                          ? 0
-                          : (int32_t)kernel_reach(&demand->options, demand->spacing[axis]);
-}

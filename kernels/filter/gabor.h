@@ -13,7 +13,8 @@
  * spectral.h. Lines above M(a) / 2 are the conjugates of those below at (-k(a), -k(b)).
  *
  * The transfer function is the real part of the kernel's transform, divided by M(a) M(b). It is 0 at places k(a) whose
- * frequency is further than GABOR_CUT standard deviations of the kernel's frequencies along a from their mean.
+ * frequency is further than GABOR_CUT standard deviations of the kernel's frequencies along a from their mean. The
+ * responses therefore depend, by less than 2^-26 of the largest possible one, on voxels beyond the kernel.
  */
 #ifndef NOCTULE_KERNELS_FILTER_GABOR_H
 #define NOCTULE_KERNELS_FILTER_GABOR_H
@@ -61,9 +62,8 @@ struct gabor_plan {
 /* Makes the plan for a volume, without tables. Returns 0, -E2BIG or -EINVAL for filters that filter_run() refuses. */
 int gabor_plan_make(const struct filter_demand *demand, const struct image_extent *extent, struct gabor_plan *plan);
 
-/* See filter_step() and filter_reach(). */
+/* See filter_step(). */
 double gabor_bound(const struct filter_demand *demand);
-void gabor_reach(const struct filter_demand *demand, int32_t reach[3]);
 
 /* Returns the kernel at (x, y) voxels. Must not be contracted. */
 FILTER_INLINE struct fft_value

@@ -36,26 +36,27 @@ groups_of(int64_t count)
     return (count + FFT_LANES - 1) / FFT_LANES;
 }
 
+static int64_t
+gabor_larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 void
-cpu_gabor_size(const struct kernels_lane *lane, struct cpu_gabor *own)
+cpu_gabor_size(struct cpu_gabor *own)
 {
     int64_t pooled = 0;
 
-    own->lines = own->halves = own->columns = own->longest = 0;
+    own->columns = own->halves = own->longest = 0;
     for (int p = 0; p < own->plan.planes; p++) {
         const struct gabor_axis *a = &own->plan.plane[p].axis[0], *b = &own->plan.plane[p].axis[1];
-        const int64_t halves = groups_of(own->plan.plane[p].half), columns = groups_of(a->fft.side);
 
-        own->lines = own->lines > columns * b->fft.side ? own->lines : columns * b->fft.side;
-        own->halves = own->halves > halves * b->fft.side ? own->halves : halves * b->fft.side;
-        pooled = pooled > groups_of(a->side * b->side) ? pooled : groups_of(a->side * b->side);
-        for (int i = 0; i < 2; i++)
-            if (own->plan.plane[p].axis[i].fft.side > own->longest)
-                own->longest = own->plan.plane[p].axis[i].fft.side;
+        own->halves = gabor_larger(own->halves, groups_of(own->plan.plane[p].half) * b->fft.side);
+        own->columns = gabor_larger(own->columns, groups_of(a->fft.side) * b->fft.side);
+        own->longest = gabor_larger(own->longest, gabor_larger(a->fft.side, b->fft.side));
+        pooled = gabor_larger(pooled, groups_of(a->side * b->side));
     }
-    (void)lane;
-    own->columns = own->lines;
-    own->space = 3 * own->longest + 2 * own->halves + own->lines + pooled;
+    own->space = 3 * own->longest + 2 * own->halves + own->columns + pooled;
 }
 
 void
@@ -81,7 +82,7 @@ gabor_space_of(const struct cpu_gabor *own, struct fft_lanes *memory)
     space.rows = memory + 3 * own->longest;
     space.columns = space.rows + own->halves;
     space.back = space.columns + own->halves;
-    space.pooled = &space.back[own->lines].part[0][0];
+    space.pooled = &space.back[own->columns].part[0][0];
     return space;
 }
 

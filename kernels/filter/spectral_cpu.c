@@ -176,7 +176,7 @@ cpu_spectral_needs(struct kernels_lane *lane, const void *demand)
     if (own->demand.options.kind == FILTER_GABOR) {
         if (gabor_plan_make(&own->demand, &lane->extent, &own->gabor.plan) != 0)
             own->gabor.plan = (struct gabor_plan){0};
-        cpu_gabor_size(lane, &own->gabor);
+        cpu_gabor_size(&own->gabor);
         return true;
     }
     if (spectral_plan_make(&own->demand, &lane->extent, &own->plan) != 0)

@@ -9,7 +9,7 @@
 /* Memory of a Gabor filter. Columns are groups of FFT_LANES. */
 struct cpu_gabor {
     struct gabor_plan plan;
-    int64_t lines, halves, columns, longest; /* largest numbers of the planes: lines and columns per slice, places */
+    int64_t halves, columns, longest; /* largest numbers of the planes: groups of columns times places; places */
     struct fft_value *roots[GABOR_PLANES][2];
     double *transfer; /* per angle */
     double *sums;     /* pooled moduli of the planes so far; NULL for one plane */
@@ -48,7 +48,7 @@ spectral_transform(const struct cpu_lane *lane, const struct fft_plan *plan, boo
 }
 
 /* gabor_cpu.c: parts of the operation for Gabor filters. */
-void cpu_gabor_size(const struct kernels_lane *lane, struct cpu_gabor *own);
+void cpu_gabor_size(struct cpu_gabor *own);
 void cpu_gabor_place(const struct kernels_lane *lane, struct cpu_gabor *own, struct kernels_memory *memory);
 void cpu_gabor_run(struct cpu_lane *lane, struct cpu_spectral *own, const struct filter_task *filter);
 

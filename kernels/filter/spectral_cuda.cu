@@ -122,31 +122,36 @@ FFT_BOUNDS(FAST) spectral_across(const __grid_constant__ struct spectral_job job
     if (other >= (axis == 1 ? job.extent.slices : job.extent.rows))
         return;
     /* Columns outside the transfer function, and their places, are neither written nor read. */
-    const auto is_zero = [&](int64_t x, int64_t y) {
+    const auto is_outside = [&](int64_t x, int64_t y) {
         return spectral_is_zero(&job.plan, job.plan.axis[0].plus[x] + job.plan.axis[1].plus[y],
                                 job.plan.axis[0].minus[x] + job.plan.axis[1].minus[y]);
     };
     bool empty = filters && axis == 2;
     for (int64_t x = first; x < job.plan.kept && x < first + (1 << tile.shift) && empty; x++)
-        empty = is_zero(x, other);
+        empty = is_outside(x, other);
     if (empty)
         return;
 
     const struct spectral_sums sums = exists ? spectral_sums_at(&job.plan, kx, axis == 2 ? other : 0) : spectral_sums{};
     const auto load = [&](int i) {
-        const bool skipped = !exists || (!FORWARD && is_zero(kx, i)) || (filters && axis == 2 && is_zero(kx, other));
+        const bool skipped =
+            !exists || (!FORWARD && is_outside(kx, i)) || (filters && axis == 2 && is_outside(kx, other));
 
         return skipped ? make_double2(0, 0) : column[i * stride];
     };
     const auto store = [&](int i, double2 value) {
-        const bool skipped = !exists || (!INVERSE && is_zero(kx, i)) || (filters && axis == 2 && is_zero(kx, other));
+        const bool skipped =
+            !exists || (!INVERSE && is_outside(kx, i)) || (filters && axis == 2 && is_outside(kx, other));
 
         if (!skipped)
             column[i * stride] = value;
     };
     const auto filter = [&](int i, double2 value) {
         const struct spectral_sums own = axis == 2 || !exists ? sums : spectral_sums_at(&job.plan, kx, i);
-        const double gain = exists ? spectral_gain(&job.plan, &own, axis == 2 ? i : 0) : 0;
+        const int kz = axis == 2 ? i : 0;
+        const bool is_zero = !exists || spectral_is_zero(&job.plan, own.plus + job.plan.axis[2].plus[kz],
+                                                         own.minus + job.plan.axis[2].minus[kz]);
+        const double gain = is_zero ? 0 : spectral_gain(&job.plan, &own, kz);
 
         spectral_lines[i * tile.pitch + line] = job.plan.order % 2 == 1
                                                     ? make_double2(value.y * gain, -(value.x * gain))

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 from conftest import BIN, EMULATED, needs_emulator
-from scipy import ndimage
+from scipy import ndimage, signal
 from test_texture_grid import SPACING, blobs, shifted
 from texture_runs import features, pipeline, segment, series
 
@@ -18,6 +18,9 @@ FILTERS = {
     "laws": 'kind = "laws"; kernels = "L5E5S5"; pooling = "max"; energy = 7; boundary = "nearest";',
     "wavelet": 'kind = "wavelet"; wavelet = "coif1"; kernels = "LHL"; level = 2; pooling = "mean";',
     "periodic": 'kind = "wavelet"; wavelet = "db3"; kernels = "HL"; in_slice = true; boundary = "periodic";',
+    "gabor": 'kind = "gabor"; sigma_mm = 1.5; gamma = 0.8; lambda_mm = 3.0; theta_degrees = 45.0; pooling = "mean";',
+    "simoncelli": 'kind = "simoncelli"; level = 2; in_slice = true;',
+    "riesz-log": 'kind = "riesz-log"; sigma_mm = 1.2; kernels = "11"; boundary = "zero"; in_slice = true;',
 }
 RANGE = ('{ label = "Part"; method = "range"; range = [ -100.0, 200.0 ]; '
          'type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; }')
@@ -47,21 +50,56 @@ def convolved(values, kernels, mode):
     return values
 
 
-def responses(values):
-    """The responses of the first two filters and of the last, by SciPy."""
-    mean = convolved(values, [np.full(5, 0.2)] * 3, "reflect")
+def gabor(values):
+    """The mean modulus of four directions in each plane, by convolutions of the mirrored volume."""
+    sums = 0
+    for slices, b, a in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):  # z, y, x
+        reach = [math.ceil(6 * 1.5 / 0.8 / SPACING[2 - axis]) for axis in (b, a)]
+        y, x = np.meshgrid(*[np.arange(-r, r + 1) * SPACING[2 - axis] for r, axis in zip(reach, (b, a))], indexing="ij")
+        padded = np.pad(np.moveaxis(values, slices, 0), ((0, 0), *[(r, r) for r in reach]), mode="symmetric")
+        for angle in np.radians(np.arange(0, 180, 45)):
+            u, w = x * np.cos(angle) + y * np.sin(angle), y * np.cos(angle) - x * np.sin(angle)
+            kernel = np.exp(-(u * u + (0.8 * w) ** 2) / (2 * 1.5 ** 2) + 2j * np.pi * u / 3)
+            sums = sums + np.moveaxis(np.abs(signal.fftconvolve(padded, kernel[None], mode="valid", axes=(1, 2))), 0, slices)
+    return sums / 12
+
+
+def simoncelli(values):
+    """Level 2 in each slice: the real part on a grid that is off centre for even sides."""
+    y, x = np.meshgrid(*[np.fft.ifftshift(2 * np.arange(n) - (n - 1)) / (n - 1) for n in values.shape[1:]], indexing="ij")
+    radius = 2 * np.hypot(y, x)
+    ring = np.where((radius >= 0.25) & (radius <= 1), np.cos(np.pi / 2 * np.log2(np.maximum(2 * radius, 1e-9))), 0)
+    return np.fft.ifft2(np.fft.fft2(values) * ring).real
+
+
+def laplacian_of_gaussian(values, axes):
     log = np.zeros(values.shape)
-    for second in range(3):
+    for second in range(axes):
         kernels = []
-        for axis, mm in enumerate(SPACING):
+        for axis, mm in enumerate(SPACING[:axes]):
             s = 1.2 / mm
             t = np.arange(-int(4 * s + 0.5), int(4 * s + 0.5) + 1)
             kernel = np.exp(-t * t / (2 * s * s)) / (np.sqrt(2 * np.pi) * s)
             kernels.append(kernel * (t * t / s ** 4 - 1 / s ** 2) * (SPACING[0] / mm) ** 2 if axis == second else kernel)
         log += convolved(values, kernels, "constant")
+    return log
+
+
+def riesz(values):
+    """Orders 1, 1 along columns and rows of slices; the highest frequency of even sides has no sign."""
+    v, u = np.meshgrid(*[np.fft.fftfreq(n) for n in values.shape[1:]], indexing="ij")
+    signs = np.where((u == -0.5) | (v == -0.5), 0, u * v)
+    return np.fft.ifft2(np.fft.fft2(values) * -math.sqrt(2) * signs / np.maximum(u * u + v * v, 1e-30)).real
+
+
+def responses(values):
+    """Responses of some of the filters, by SciPy."""
+    mean = convolved(values, [np.full(5, 0.2)] * 3, "reflect")
     low = np.array([0.035226291882100656, -0.08544127388224149, -0.13501102001039084, 0.4598775021193313, 0.8068915093133388,
                     0.3326705529509569])
-    return {"mean": mean, "log": log, "periodic": convolved(values, [low[::-1] * [-1, 1, -1, 1, -1, 1], low], "wrap")}
+    return {"mean": mean, "log": laplacian_of_gaussian(values, 3), "gabor": gabor(values), "simoncelli": simoncelli(values),
+            "riesz-log": riesz(laplacian_of_gaussian(values, 2)),
+            "periodic": convolved(values, [low[::-1] * [-1, 1, -1, 1, -1, 1], low], "wrap")}
 
 
 @pytest.mark.parametrize("rescale", ["common", "each"])

@@ -153,7 +153,7 @@ START_TEST(refusals)
     each.demand.options.theta_degrees = 45;
     each.demand.options.gamma = 0;
     ck_assert_int_eq(spectral_run_case(variants[0].lane, &each, &codes, &error), -EINVAL);
-    each.demand.options.gamma = 0.01;
+    each.demand.options.gamma = 0.001;
     ck_assert_int_eq(spectral_run_case(variants[0].lane, &each, &codes, &error), -E2BIG);
     ck_assert_int_eq(error.code, CODE_VOLUME_TOO_LARGE);
     spectral_free_case(&each);
