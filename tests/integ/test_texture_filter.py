@@ -158,3 +158,11 @@ def test_memory_is_predicted(tmp_path):
                                  source], text=True, capture_output=True, timeout=300)
         assert result.returncode == status, result.stderr
     assert "JOB_TOO_LARGE" in result.stderr and "filtered" in result.stderr
+
+
+def test_a_filter_beyond_its_limit_is_refused(tmp_path):
+    source, config = series(tmp_path / "in", shifted(), SPACING), tmp_path / "noctule.conf"
+    config.write_text(f'root = "{tmp_path / "root"}";' + pipeline('filter = { kind = "log"; sigma_mm = 26.0; };', [RANGE]))
+    result = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", "texture", "--output", tmp_path / "out", source],
+                            text=True, capture_output=True, timeout=300)
+    assert result.returncode == 1 and "VOLUME_TOO_LARGE" in result.stderr and "smaller sigma_mm" in result.stderr
