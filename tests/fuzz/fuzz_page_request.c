@@ -10,6 +10,7 @@
 #include "db/report.h"
 #include "service/common/log.h"
 #include "service/web/web.h"
+#include "service/web/web_assets.h"
 #include "tests/fuzz/must.h"
 
 #include <ftw.h>
@@ -143,7 +144,7 @@ static bool
 is_open(const char *path)
 {
     return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0 || strcmp(path, "/style.css") == 0 ||
-           strcmp(path, "/login") == 0;
+           strcmp(path, "/login") == 0 || strcmp(path, "/icon.svg") == 0 || web_assets_is_path(path);
 }
 
 static void
@@ -158,9 +159,10 @@ check_status(const struct web_request *request, const struct web_reply *answer)
     must((answer->status == 421) == !known);
     must(!known || (answer->status == 401) == !(in || is_open(request->path)));
     must(answer->needs_token == (answer->status == 401));
-    must(answer->status == 200 || answer->status == 401 || answer->status == 404 || answer->status == 405 ||
-         answer->status == 421);
-    must(!answer->decision && !answer->location && !*answer->cookie);
+    must(answer->status == 200 || answer->status == 301 || answer->status == 400 || answer->status == 401 ||
+         answer->status == 404 || answer->status == 405 || answer->status == 421);
+    must(!answer->location == (answer->status != 301));
+    must(!answer->decision && !answer->file && !*answer->cookie);
 }
 
 /* Checks that the answer reveals only the requested facts about this machine. */
@@ -169,7 +171,10 @@ check_text(const struct web_request *request, const struct web_reply *answer, co
 {
     static const char end[] = "</html>\n";
     must(!memmem(text, size, "<script", strlen("<script")));
-    must(!memmem(text, size, folder, strlen(folder)) || strstr(request->values[REQUEST_q], folder));
+    /* Overview and Settings name folders and files of the service. */
+    const bool names =
+        answer->status == 200 && (strcmp(request->path, "/") == 0 || strcmp(request->path, "/settings") == 0);
+    must(names || !memmem(text, size, folder, strlen(folder)) || strstr(request->values[REQUEST_q], folder));
     if (strncmp(answer->type, "text/html", strlen("text/html")) == 0)
         must(size > strlen(end) && memcmp(text + size - strlen(end), end, strlen(end)) == 0);
 }
@@ -188,6 +193,8 @@ ask(const struct web_request *request)
     check_status(request, &answer);
     check_text(request, &answer, stream.bytes, stream.size);
     free(stream.bytes);
+    free(answer.location);
+    free(answer.link);
 }
 
 static void
