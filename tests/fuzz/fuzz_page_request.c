@@ -174,7 +174,7 @@ check_text(const struct web_request *request, const struct web_reply *answer, co
     /* Overview and Settings name folders and files of the service. */
     const bool names =
         answer->status == 200 && (strcmp(request->path, "/") == 0 || strcmp(request->path, "/settings") == 0);
-    must(names || !memmem(text, size, folder, strlen(folder)) || strstr(request->values[REQUEST_q], folder));
+    must(shows || !memmem(text, size, folder, strlen(folder)) || strstr(request->values[REQUEST_q], folder));
     if (strncmp(answer->type, "text/html", strlen("text/html")) == 0)
         must(size > strlen(end) && memcmp(text + size - strlen(end), end, strlen(end)) == 0);
 }
