@@ -172,7 +172,7 @@ check_text(const struct web_request *request, const struct web_reply *answer, co
     static const char end[] = "</html>\n";
     must(!memmem(text, size, "<script", strlen("<script")));
     /* Overview and Settings name folders and files of the service. */
-    const bool names =
+    const bool shows =
         answer->status == 200 && (strcmp(request->path, "/") == 0 || strcmp(request->path, "/settings") == 0);
     must(shows || !memmem(text, size, folder, strlen(folder)) || strstr(request->values[REQUEST_q], folder));
     if (strncmp(answer->type, "text/html", strlen("text/html")) == 0)
