@@ -129,8 +129,8 @@ class Viewer(Browser):
 
     def drawn(self, index, points):
         """Returns the image that is shown, the colours of the pixels at points of the patient in mm, and OHIF's vector drawing.
-        Scrolls to the image of the given index first, unless it is shown."""
-        answer = json.loads(self.evaluate(f"""(view => {{
+        Scrolls to the image of the given index first, unless it is shown. A view that is still being set up throws."""
+        answer = json.loads(self.evaluate(f"""(view => {{ try {{
             if (!view?.getCurrentImageId()) return '{{}}';
             if (view.getCurrentImageIdIndex() != {index}) cornerstone.utilities.jumpToSlice(view.element, {{ imageIndex: {index} }});
             const to_world = view.getImageData()?.imageData;
@@ -138,7 +138,7 @@ class Viewer(Browser):
                 uid: cornerstone.metaData.get('instance', view.getCurrentImageId()).SOPInstanceUID,
                 at: {json.dumps(points)}.map(point => view.worldToCanvas(point.length == 3 ? point : to_world.indexToWorld([...point, 0]))),
                 paths: [...view.element.querySelectorAll('svg.svg-layer path')].map(path =>
-                    [getComputedStyle(path).stroke, path.getAttribute('d')]) }}); }})
+                    [getComputedStyle(path).stroke, path.getAttribute('d')]) }}); }} catch {{ return '{{}}'; }} }})
             (services.cornerstoneViewportService.getCornerstoneViewport(services.viewportGridService.getActiveViewportId()))"""))
         return answer if answer.get("index") == index else None
 
