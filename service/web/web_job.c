@@ -1,7 +1,6 @@
 /* web_job.c - the page of a job: slices, found and expected, results, deliveries, timeline, provenance, events. */
 #include "service/web/web_assets.h"
 #include "service/web/web_decide.h"
-#include "service/web/web_files.h"
 #include "service/web/web_viewer.h"
 
 #include "db/report.h"
@@ -38,7 +37,7 @@ job_put_bar(const struct job_finding *finding, FILE *out)
     const double at = span > 0                         ? 25 + 50 * (finding->found - finding->low) / span
                       : finding->found == finding->low ? 50
                                                        : 99;
-    const double shown = at < 1 ? 1 : at > 99 ? 99 : at;
+    const double shown = at < 3 ? 3 : at > 97 ? 97 : at;
     if (!finding->is_bounded || !isfinite(span) || !isfinite(at))
         return;
     fprintf(out,
@@ -51,19 +50,19 @@ job_put_bar(const struct job_finding *finding, FILE *out)
 static void
 job_put_finding(const struct job_finding *finding, FILE *out)
 {
-    fputs("<tr><td>", out);
+    fputs("<tr><td data-t=\"Segment\">", out);
     html_untrusted(finding->segment, out);
-    fprintf(out, "</td><td>%s</td><td class=\"n\">", finding->measure);
+    fprintf(out, "</td><td data-t=\"Measure\">%s</td><td class=\"n\" data-t=\"Found\">", finding->measure);
     if (isfinite(finding->found))
         fprintf(out, "%.6g%s%s", finding->found, *finding->unit ? " " : "", finding->unit);
-    fputs("</td><td class=\"n\">", out);
+    fputs("</td><td class=\"n\" data-t=\"Expected\">", out);
     if (finding->is_bounded)
         fprintf(out, "%.6g to %.6g", finding->low, finding->high);
-    fputs("</td><td>", out);
+    fputs("</td><td class=\"j-range\" data-t=\"Range\">", out);
     job_put_bar(finding, out);
-    fputs("</td><td>", out);
+    fputs("</td><td data-t=\"State\">", out);
     if (finding->text) {
-        fputs("<strong class=\"j-broken\">Not as expected</strong> ", out);
+        fputs("<strong class=\"failed\">Not as expected</strong> ", out);
         html_untrusted(finding->text, out);
     } else if (finding->is_bounded) {
         fputs("as expected", out);
@@ -142,11 +141,10 @@ job_put_findings(const struct conf_pipeline *pipeline, const struct report_table
                  const struct report_table *breaches, FILE *out)
 {
     bool used[PAGE_ROWS + 1] = {false};
-    fputs(
-        "<section><h2>Found and expected</h2>\n<div class=\"wide\"><table><thead><tr><th>SEGMENT</th><th>MEASURE</th>"
-        "<th class=\"n\">FOUND</th><th class=\"n\">EXPECTED</th><th><span class=\"v-hidden\">Found within the expected "
-        "range</span></th><th>STATE</th></tr></thead>\n<tbody>",
-        out);
+    fputs("<section><h2>Found and expected</h2>\n<table class=\"rows\"><thead><tr><th scope=\"col\">Segment</th>"
+          "<th scope=\"col\">Measure</th><th scope=\"col\" class=\"n\">Found</th><th scope=\"col\" class=\"n\">Expected"
+          "</th><th scope=\"col\">Range</th><th scope=\"col\">State</th></tr></thead>\n<tbody>",
+          out);
     for (size_t row = 0; row < segments->row_count; row++) {
         const char *label = report_cell(segments, row, "label");
         const struct conf_expect *expect = job_find_expect(pipeline, label ? label : "");
@@ -156,7 +154,7 @@ job_put_findings(const struct conf_pipeline *pipeline, const struct report_table
             job_put_measure(segments, row, "mean", &expect->mean, breaches, used, out);
     }
     job_put_breaches(breaches, used, out);
-    fputs("</tbody></table></div></section>\n", out);
+    fputs("</tbody></table></section>\n", out);
 }
 
 static int
@@ -184,93 +182,70 @@ job_findings(const struct web_view *view, struct error *error)
 /* -------------------------------------------------------------------------- results, timeline -- */
 
 static void
-job_put_result(const struct report_table *table, size_t row, int64_t job, bool is_served, FILE *out)
+job_put_result(const struct report_table *table, size_t row, bool exists, FILE *out)
 {
     const char *path = report_cell(table, row, "path"), *uid = report_cell(table, row, "sop_instance_uid");
     const char *frames = report_cell(table, row, "frames"), *slash = path ? strrchr(path, '/') : NULL;
     const char *name = slash ? slash + 1 : path ? path : "", *kind = report_cell(table, row, "kind");
-    fputs("<tr><td>", out);
+    fputs("<tr><td data-t=\"Result\">", out);
     html_text(kind ? kind : "", out);
-    fputs("</td><td class=\"n\">", out);
+    fputs("</td><td class=\"n\" data-t=\"Frames\">", out);
     html_text(frames ? frames : "", out);
-    fprintf(out, "</td><td class=\"n\">%.1f</td><td>", report_number(table, row, "size"));
-    if (is_served) {
-        fprintf(out, "<a href=\"api/v1/jobs/%" PRId64 "/files/", job);
-        html_query(name, out);
-        fputs("\" download>", out);
+    fprintf(out, "</td><td class=\"n\" data-t=\"KiB\">%.1f</td><td data-t=\"File\">",
+            report_number(table, row, "size"));
+    if (exists && uid && *uid) {
+        fputs("<a href=\"api/v1/results/", out);
+        html_query(uid, out);
+        fputs("?format=dicom\" download=\"", out);
         html_text(name, out);
-        fputs("</a>", out);
-    } else {
-        html_text(name, out);
+        fputs("\">", out);
     }
-    fputs("</td><td class=\"uid\">", out);
-    html_text(uid ? uid : "", out);
-    fputs("</td></tr>\n", out);
+    html_text(name, out);
+    fputs(exists && uid && *uid ? "</a></td></tr>\n" : "</td></tr>\n", out);
 }
 
 static int
 job_results(const struct web_view *view, const struct report_table *job, struct error *error)
 {
     struct report_table table;
-    const bool removed = report_cell(job, 0, "removed") != NULL,
-               is_served = web_files_are_served(view->web) && !removed;
     const int rc = job_read(view, WEB_JOB_RESULTS, &table, error);
     if (rc < 0)
         return rc;
     if (table.row_count > 0) {
-        fputs("<section><h2>Results</h2>\n<div class=\"wide\"><table><thead><tr><th>RESULT</th><th "
-              "class=\"n\">FRAMES</th>"
-              "<th class=\"n\">KiB</th><th>FILE</th><th>INSTANCE</th></tr></thead>\n<tbody>",
+        fputs("<section><h2>Results</h2>\n<table class=\"rows\"><thead><tr><th scope=\"col\">Result</th><th "
+              "scope=\"col\" "
+              "class=\"n\">Frames</th><th scope=\"col\" class=\"n\">KiB</th><th "
+              "scope=\"col\">File</th></tr></thead>\n<tbody>",
               view->out);
         for (size_t row = 0; row < table.row_count; row++)
-            job_put_result(&table, row, web_request_number(view->request, REQUEST_id), is_served, view->out);
-        fputs("</tbody></table></div>\n", view->out);
-        if (!is_served && !removed)
-            fputs("<p class=\"hint small faint\">Files contain patient data: they can be downloaded only with "
-                  "<code>page.token_file</code></p>\n",
-                  view->out);
-        fputs("</section>\n", view->out);
+            job_put_result(&table, row, report_cell(job, 0, "removed") == NULL, view->out);
+        fputs("</tbody></table></section>\n", view->out);
     }
     report_table_free(&table);
     return 0;
 }
 
-/* Writes a duration: "0.84 s", "57 s", "12 min", "3 h 5 min", "2 d 15 h". */
-static void
-job_put_duration(double seconds, FILE *out)
-{
-    const long long whole = llround(seconds);
-    if (seconds < 10)
-        fprintf(out, "%.2f s", seconds);
-    else if (whole < 120)
-        fprintf(out, "%lld s", whole);
-    else if (whole < 7200)
-        fprintf(out, "%lld min", whole / 60);
-    else if (whole < 172800)
-        fprintf(out, "%lld h %lld min", whole / 3600, whole % 3600 / 60);
-    else
-        fprintf(out, "%lld d %lld h", whole / 86400, whole % 86400 / 3600);
-}
-
 static void
 job_put_step(const struct report_table *table, size_t row, double total, FILE *out)
 {
-    char since[SHOWN_TIME] = "";
     const char *at = report_cell(table, row, "since"), *what = report_cell(table, row, "what");
     const bool goes_on = report_cell(table, row, "ends") == NULL;
     const double begins = report_number(table, row, "begins");
     const double took = fmax(0, report_number(table, row, goes_on ? "now" : "ends") - begins);
-    if (at)
-        shown_time(at, since);
-    fputs("<tr><td>", out);
+    fputs("<tr><td class=\"nowrap\" data-t=\"Step\">", out);
     html_untrusted(report_cell(table, row, "step"), out);
-    fprintf(out,
-            "</td><td><svg class=\"j-bar\" aria-hidden=\"true\"><rect class=\"track\" y=\"7\" width=\"100%%\" "
-            "height=\"4\"/>"
-            "<rect class=\"%s\" x=\"%.2f%%\" y=\"4\" width=\"%.2f%%\" height=\"10\"/></svg></td><td class=\"n\">",
-            goes_on ? "step on" : "step", 100 * fmin(begins / total, 0.99), 100 * fmax(took / total, 0.005));
-    job_put_duration(took, out);
-    fprintf(out, "%s</td><td class=\"t\">%s</td><td>", goes_on ? ", goes on" : "", since);
+    fprintf(
+        out,
+        "</td><td class=\"j-range\" data-t=\"Time\"><svg class=\"j-bar\" aria-hidden=\"true\"><rect class=\"track\" "
+        "y=\"7\" width=\"100%%\" height=\"4\"/><rect class=\"%s\" x=\"%.2f%%\" y=\"4\" width=\"%.2f%%\" "
+        "height=\"10\"/></svg></td><td class=\"n\" data-t=\"Took\">",
+        goes_on ? "step on" : "step", 100 * fmin(begins / total, 0.99),
+        goes_on ? 100 : 100 * fmax(took / total, 0.005));
+    html_duration(took, out);
+    fprintf(out, "%s</td><td class=\"t\" data-t=\"Began\">", goes_on ? ", goes on" : "");
+    if (at)
+        html_time(at, out);
+    fputs("</td><td data-t=\"Detail\">", out);
     html_untrusted(what ? what : "", out);
     fputs("</td></tr>\n", out);
 }
@@ -280,19 +255,26 @@ job_steps(const struct web_view *view, struct error *error)
 {
     struct report_table table;
     double total = 0.001;
+    bool goes_on = false;
     const int rc = job_read(view, WEB_JOB_STEPS, &table, error);
     if (rc < 0)
         return rc;
-    for (size_t row = 0; row < table.row_count; row++)
-        total = fmax(total, report_number(&table, row, report_cell(&table, row, "ends") ? "ends" : "now"));
-    fprintf(view->out,
-            "<section><h2>%s</h2>\n<div class=\"wide\"><table><thead><tr><th>STEP</th><th class=\"j-wide\"><span "
-            "class=\"v-hidden\">When, as a bar</span></th><th class=\"n\">TOOK</th><th>BEGAN</th><th>DETAIL</th></tr>"
-            "</thead>\n<tbody>",
-            table.list->heading);
+    for (size_t row = 0; row < table.row_count; row++) {
+        const bool ended = report_cell(&table, row, "ends") != NULL;
+        total = fmax(total, report_number(&table, row, ended ? "ends" : "begins"));
+        goes_on |= !ended;
+    }
+    if (goes_on)
+        total /= 0.8; /* the rest of the bar is for steps that go on */
+    fprintf(
+        view->out,
+        "<section><h2>%s</h2>\n<table class=\"rows\"><thead><tr><th scope=\"col\">Step</th><th scope=\"col\">Time</th>"
+        "<th scope=\"col\" class=\"n\">Took</th><th scope=\"col\">Began</th><th scope=\"col\">Detail</th></tr>"
+        "</thead>\n<tbody>",
+        table.list->heading);
     for (size_t row = 0; row < table.row_count; row++)
         job_put_step(&table, row, total, view->out);
-    fputs("</tbody></table></div></section>\n", view->out);
+    fputs("</tbody></table></section>\n", view->out);
     report_table_free(&table);
     return 0;
 }
@@ -335,9 +317,9 @@ job_open_in_viewer(const struct web_view *view, const char *series_uid, struct e
         return rc;
     const char *study = series.row_count > 0 ? report_cell(&series, 0, "study_uid") : NULL;
     if (study && *study) {
-        fputs("<p class=\"j-act\"><a rel=\"noreferrer\" href=\"", view->out);
-        job_put_address(template, study, series_uid, view->out);
-        fputs("\">Open in viewer</a></p>\n", view->out);
+        fputs("<div class=\"act\"><a class=\"button\" rel=\"noreferrer\" href=\"", view->beside);
+        job_put_address(template, study, series_uid, view->beside);
+        fputs("\">Open in viewer</a></div>\n", view->beside);
     }
     report_table_free(&series);
     return 0;
@@ -345,35 +327,55 @@ job_open_in_viewer(const struct web_view *view, const char *series_uid, struct e
 
 /* --------------------------------------------------------------------------------------- page -- */
 
-/* The parts beside the viewer, in the second column of a wide window. */
-static int
-job_put_second(const struct web_view *view, const struct report_table *job, struct error *error)
+/* Writes the state and what the job is of beside the title. */
+static void
+job_put_subtitle(const struct report_table *job, FILE *out)
 {
-    int rc = web_view_list(view, WEB_JOB_SEGMENTS, error);
-    if (rc == 0)
-        rc = web_view_list(view, WEB_JOB_QUANTITIES, error);
-    if (rc == 0)
-        rc = job_results(view, job, error);
-    return rc ? rc : web_view_list(view, WEB_JOB_DELIVERIES, error);
+    static const char *const keys[] = {"pipeline", "series_description", "modality"};
+    const char *state = report_cell(job, 0, "state"), *created = report_cell(job, 0, "created");
+    if (state)
+        html_state(state, out);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *text = report_cell(job, 0, keys[i]);
+        if (!text || !*text)
+            continue;
+        fputs("<span class=\"dim\">", out);
+        html_untrusted(text, out);
+        fputs("</span>", out);
+    }
+    fputs("<span class=\"dim\">", out);
+    if (created)
+        html_time(created, out);
+    fputs("</span>", out);
 }
 
 static int
 job_put_all(const struct web_view *view, const struct report_table *job, struct error *error)
 {
     FILE *out = view->out;
+    job_put_subtitle(job, view->beside);
     int rc = job_open_in_viewer(view, report_cell(job, 0, "series_uid"), error);
-    fputs("<div class=\"j-columns\"><div>", out);
+    fputs("<div class=\"columns\"><div class=\"stack\">", out);
     web_viewer_put(view, web_request_number(view->request, REQUEST_id), "job");
     if (rc == 0)
         rc = job_findings(view, error);
     if (rc == 0)
-        rc = job_steps(view, error);
-    fputs("</div><div>", out);
-    html_details(job, web_view_links, out);
+        rc = web_view_list(view, WEB_JOB_SEGMENTS, error);
     if (rc == 0)
-        rc = job_put_second(view, job, error);
+        rc = web_view_list(view, WEB_JOB_QUANTITIES, error);
+    if (rc == 0)
+        rc = job_steps(view, error);
+    if (rc == 0)
+        rc = web_view_list(view, WEB_JOB_EVENTS, error);
+    fputs("</div><div class=\"stack\">", out);
+    if (rc == 0)
+        html_details(job, web_view_links, out);
+    if (rc == 0)
+        rc = job_results(view, job, error);
+    if (rc == 0)
+        rc = web_view_list(view, WEB_JOB_DELIVERIES, error);
     fputs("</div></div>", out);
-    return rc ? rc : web_view_list(view, WEB_JOB_EVENTS, error);
+    return rc;
 }
 
 int

@@ -67,8 +67,7 @@ struct web_reply {
     FILE *out;                     /* stream for the text; web_server.c checks it for errors */
     char *bytes;                   /* or the content, malloc'd; the server frees it */
     size_t size;
-    int file;            /* or a file, which the server closes; 0: none */
-    char file_name[160]; /* its name for browsers; "": none */
+    int file; /* or a file, which the server closes; 0: none */
 };
 
 /* Returns a positive decimal number, or 0 if it is not one. */

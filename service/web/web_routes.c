@@ -10,7 +10,6 @@
 #include "service/web/web_api.h"
 #include "service/web/web_assets.h"
 #include "service/web/web_decide.h"
-#include "service/web/web_files.h"
 #include "service/web/web_frame.h"
 #include "service/web/web_planes.h"
 #include "service/web/web_view.h"
@@ -141,7 +140,6 @@ static const struct web_route routes[] = {
     {.path = API_ROOT, .answer = web_api_answer}, /* and all below it */
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
     {.path = WEB_PLANES_PATH, .answer = web_planes_answer, .is_alone = true, .is_path = web_planes_is_path},
-    {.path = WEB_PLANES_PATH, .answer = web_files_answer, .is_alone = true, .is_path = web_files_is_path},
     {.path = WEB_ASSETS_PATH,
      .answer = web_assets_answer,
      .open = true,

@@ -144,11 +144,6 @@ web_server_send(struct web_server *server, struct MHD_Connection *connection, st
         complete &= MHD_add_response_header(response, "Retry-After", "1");
     if (*answer->cookie)
         complete &= MHD_add_response_header(response, "Set-Cookie", answer->cookie);
-    if (*answer->file_name) {
-        char name[sizeof answer->file_name + 32];
-        snprintf(name, sizeof name, "attachment; filename=\"%s\"", answer->file_name);
-        complete &= MHD_add_response_header(response, "Content-Disposition", name);
-    }
     if (answer->needs_token)
         complete &= MHD_add_response_header(response, "WWW-Authenticate", "Basic realm=\"Noctule\", charset=\"UTF-8\"");
     const enum MHD_Result queued =

@@ -311,7 +311,7 @@ slices_put_pixels(const struct slices_reading *reading, const int64_t at[3])
     const struct slices_plane *plane = reading->plane;
     const int across = layout->across, down = layout->down;
     const uint16_t turned = reading->file->volume.pixel == IMAGE_UINT16 ? 0x8000 : 0;
-    const int16_t *from = block->lanes[0] + block_steps[layout->through] * (reading->voxel % BLOCK_EDGE);
+    const int16_t *from = (const int16_t *)block->lanes + block_steps[layout->through] * (reading->voxel % BLOCK_EDGE);
     const int32_t column = slices_pixel((int32_t)(BLOCK_EDGE * at[across]), plane->columns, layout->from_right);
     const int64_t step = layout->from_right ? -1 : 1;
     for (int32_t j = 0; j < block->size[down]; j++) {
