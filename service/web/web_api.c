@@ -243,8 +243,9 @@ api_read_parameters(struct api_call *call)
         if (!place || *place)
             return api_refuse(call, BAD_REQUEST, "Unknown parameter", "parameter %s: %s", parameter->name,
                               place ? "it comes twice" : "this address has no such parameter");
-        if (!*parameter->value)
-            return api_refuse(call, BAD_REQUEST, "Bad parameter", "parameter %s: it is empty", parameter->name);
+        if (!*parameter->value || parameter->is_cut)
+            return api_refuse(call, BAD_REQUEST, "Bad parameter", "parameter %s: it is empty%s", parameter->name,
+                              parameter->is_cut ? ", or has a NUL" : "");
         *place = parameter->value;
     }
     int rc = api_negotiate(call, format);

@@ -30,7 +30,9 @@ list_read_parameters(struct web_list *list, const struct web_request *request, s
         const char *name = request->parameters[i].name, *value = request->parameters[i].value;
         const int field = report_field_place(list->list, name);
         int rc = 0;
-        if (field >= 0) {
+        if (request->parameters[i].is_cut) {
+            rc = error_set(error, -EINVAL, CODE_NONE, "parameter %s: a NUL is in it", name);
+        } else if (field >= 0) {
             list->browse.values[field] = value;
             list->is_filtered |= *value != '\0';
         } else if (strcmp(name, "sort") == 0) {

@@ -24,6 +24,7 @@ extern const char *const web_request_value_names[REQUEST_VALUE_COUNT];
 /* A query parameter as it was sent; a list takes its fields by their names. */
 struct web_parameter {
     const char *name, *value; /* UTF-8, decoded */
+    bool is_cut;              /* a NUL was in it */
 };
 
 #define WEB_PARAMETERS 32

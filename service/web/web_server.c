@@ -165,12 +165,14 @@ web_server_header(struct MHD_Connection *connection, const char *name)
 }
 
 static enum MHD_Result
-web_server_add_parameter(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+web_server_add_parameter(void *context, enum MHD_ValueKind kind, const char *name, size_t name_size, const char *value,
+                         size_t value_size)
 {
     struct web_request *request = context;
     (void)kind;
     if (request->parameter_count < WEB_PARAMETERS)
-        request->parameters[request->parameter_count] = (struct web_parameter){name, value ? value : ""};
+        request->parameters[request->parameter_count] = (struct web_parameter){
+            name, value ? value : "", strlen(name) != name_size || (value && strlen(value) != value_size)};
     request->parameter_count++;
     return MHD_YES;
 }
@@ -391,7 +393,7 @@ web_server_read_request(struct MHD_Connection *connection, const struct web_serv
         const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, web_request_value_names[i]);
         request.values[i] = value ? value : "";
     }
-    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, web_server_add_parameter, &request);
+    MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, web_server_add_parameter, &request);
     return request;
 }
 

@@ -137,7 +137,7 @@ def test_a_result_as_a_file(site):
     ("work?pipelin=x", "pipelin"), ("work?state=done", "state"), ("work?since=now", "since"), ("work?limit=0", "limit"),
     ("work?limit=10001", "limit"), ("work?limit=1e3", "limit"), ("work?sort=message", "sort"), ("work?after=x", "after"),
     ("work?state=DONE&state=DONE", "twice"), ("work?text=", "empty"), ("work?format=xml", "format"), ("status?format=json", "format"),
-    ("jobs/1?x=1", "x"), ("jobs/1/events?job=2", "job"), ("cohort", "pipeline"), ("cohort?pipeline=a&table=b", "table"),
+    ("work?sender=A%00B", "NUL"), ("work?text=%00", "NUL"), ("jobs/1?x=1", "x"), ("jobs/1/events?job=2", "job"), ("cohort", "pipeline"), ("cohort?pipeline=a&table=b", "table"),
     ("cohort?pipeline=a&since=x", "since"), ("deliveries?job=1.5", "job"), ("work?longer=x", "longer"),
     ("work?" + "&".join(f"a{i}=1" for i in range(40)), "32"), ("work?<script>=1", "<script>")])
 def test_a_bad_request_is_explained(site, query, word):

@@ -152,7 +152,7 @@ def test_destinations_and_causes(site):
         assert all_rows(site, html.unescape(href) + "&limit=200")[1] == row["deliveries"]
 
 
-@pytest.mark.parametrize("address", ["work?x=1", "work?state=done", "work?sort=x", "work?after=x", "work?limit=0", "work?since=x",
+@pytest.mark.parametrize("address", ["work?x=1", "work?state=done", "work?sort=x", "work?after=x", "work?limit=0", "work?since=x", "work?sender=A%00",
                                      "deliveries?state=DONE"])
 def test_a_bad_filter_is_refused(site, address):
     assert "parameter" in site.page(address, 400).data
