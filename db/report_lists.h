@@ -174,6 +174,7 @@ struct report_list {
     const struct report_sort *sorts; /* the first is the default */
     size_t sort_count;
     const char *unique; /* a whole number that distinguishes rows of one place in an order: it ends each order */
+    const char *whole;  /* a table with the rows of the view and the counted column: counts without a filter; or NULL */
     bool is_closed;     /* JSON and CSV have the columns of the list only, not those of the view */
 };
 

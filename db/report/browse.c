@@ -468,7 +468,10 @@ report_browse_count(struct report *report, const struct report_list *list, const
     sqlite3_str_appendall(b.sql, "SELECT");
     for (; of->choices[choices].word; choices++)
         sqlite3_str_appendf(b.sql, " count(*) FILTER (WHERE %s),", of->choices[choices].sql);
-    sqlite3_str_appendf(b.sql, " count(*) FROM (SELECT %s FROM %s", of->key, list->view);
+    bool is_filtered = !list->whole;
+    for (size_t i = 0; i < list->field_count; i++)
+        is_filtered |= (int)i != field && wanted->values[i] && *wanted->values[i];
+    sqlite3_str_appendf(b.sql, " count(*) FROM (SELECT %s FROM %s", of->key, is_filtered ? list->view : list->whole);
     int rc = browse_where(&b, wanted, field);
     if (rc < 0) {
         sqlite3_free(sqlite3_str_finish(b.sql));

@@ -1820,7 +1820,7 @@ SORTS(configuration_sorts, {"state", "state", false, false})
 const struct report_list report_browsed[BROWSE_COUNT] = {
     [BROWSE_WORK] = BROWSE("work", "Work", "v_work", work_fields, work_sorts, "work", COLUMNS(work_columns)),
     [BROWSE_DELIVERIES] = BROWSE("deliveries", "Deliveries", "v_deliveries", deliveries_fields, deliveries_sorts,
-                                 "delivery", COLUMNS(browse_deliveries)),
+                                 "delivery", COLUMNS(browse_deliveries), .whole = "delivery"),
     /* Oldest first, in the order of arrival. */
     [BROWSE_REVIEW] = BROWSE("review", "Under review", "v_review", review_fields, review_sorts, "job", ),
     [BROWSE_SEGMENTS] = BROWSE("segments", "Segments", "v_segments", part_fields, segments_sorts, "job", ),

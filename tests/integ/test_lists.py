@@ -58,7 +58,7 @@ def all_rows(site, address):
 
 
 @pytest.mark.parametrize("address, view", [("work", "v_work"), ("work?modality=CT", "v_work"), ("work?scanner=CT%27%3Cb%3E", "v_work"),
-                                           ("deliveries?destination=RESEARCH", "v_deliveries")])
+                                           ("deliveries", "v_deliveries"), ("deliveries?destination=RESEARCH", "v_deliveries")])
 def test_counts_equal_their_lists(site, address, view):
     states = {"work": {"Waiting": ("READY", "DELAYED"), "Receiving": ("GATHERING",)}, "deliveries": {
         "Waiting": ("PENDING", "SENDING", "DELAYED"), "Not delivered": ("PENDING", "SENDING", "DELAYED", "FAILED")}}[address.split("?")[0]]
