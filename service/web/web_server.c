@@ -32,7 +32,7 @@
 /* memory for the request and the head of the answer */
 #define CONNECTION_BYTES  (2 * LIMIT_PAGE_REQUEST_BYTES)
 #define CLOSE_SECONDS     2 /* wait for closed connections */
-#define MAKERS_BESIDE     2
+#define MAKERS_BESIDE     4
 #define SPARE_CONNECTIONS 16 /* extra connections of libmicrohttpd while others are being closed */
 
 struct web_server_client {

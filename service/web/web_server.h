@@ -4,7 +4,7 @@
  * request and has a time limit, which includes the body.
  *
  * One thread handles all connections and answers WEB_SERVER_NOW. A second thread makes the other
- * answers, one at a time, so that slow answers delay no WEB_SERVER_NOW. Two more make those that are
+ * answers, one at a time, so that slow answers delay no WEB_SERVER_NOW. Four more make those that are
  * WEB_SERVER_BESIDE. Another thread must call web_server_tick.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_SERVER_H

@@ -79,7 +79,8 @@ struct slices_request {
 };
 
 /*
- * Writes the file to `fd`, which must be empty. The bytes do not depend on the number of threads. Uses at most about 40 MiB.
+ * Writes the file to `fd`, which must be empty. The bytes do not depend on the number of threads. Uses at most about 40 MiB,
+ * and more for planes wider than 16,384 columns.
  * Returns 0 or -errno.
  */
 int slices_write(const struct slices_request *request, int fd);
