@@ -256,7 +256,7 @@ review_write_job(const struct review *review)
     fputs("<p class=\"steps\">", out);
     review_write_link(review, "previous", "prev", "Previous");
     review_write_link(review, "next", "next", "Next");
-    fputs("</p><div class=\"review\">", out);
+    fputs("</p><div class=\"reviewing\">", out);
     review_write_waiting(review);
     review_write_result(review);
     fputs("<div class=\"decision\">", out);
