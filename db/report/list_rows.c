@@ -294,10 +294,9 @@ static const struct report_column web_bar[] = {
 };
 
 /* Of the last 24 hours, and what waits now. Each count is that of a list: service/web/web_overview.c has its address. */
-#define WORK_COUNT(condition)     "(SELECT count(*) FROM v_work WHERE " condition ")"
-#define DELIVERY_COUNT(condition) "(SELECT count(*) FROM v_deliveries WHERE " condition ")"
-#define AGO                       "(SELECT ago FROM day)"
-#define LATEST                    " AND superseded_by IS NULL"
+#define WORK_COUNT(condition) "(SELECT count(*) FROM v_work WHERE " condition ")"
+#define AGO                   "(SELECT ago FROM day)"
+#define LATEST                " AND superseded_by IS NULL"
 
 static const struct report_column web_flow[] = {
     AS(received, "received", NUMBER, WORK_COUNT("at >= " AGO LATEST)),
@@ -311,10 +310,10 @@ static const struct report_column web_flow[] = {
     AS(review, "to review", NUMBER, WORK_COUNT("state = 'REVIEW'")),
     AS(rejected, "rejected", NUMBER, WORK_COUNT("state = 'REJECTED' AND ended_at >= " AGO)),
     AS(review_since, "oldest", TIME, "(SELECT min(since_at) FROM v_review)"),
-    AS(sent, "delivered", NUMBER, DELIVERY_COUNT("state = 'SENT' AND sent_at >= " AGO)),
-    AS(uncommitted, "not committed", NUMBER, DELIVERY_COUNT("commitment = 'REQUESTED'")),
-    AS(unsent, "waiting", NUMBER, DELIVERY_COUNT("state IN ('PENDING', 'SENDING', 'DELAYED')")),
-    AS(undelivered, "failed", NUMBER, DELIVERY_COUNT("state = 'FAILED'")),
+    AS(sent, "delivered", NUMBER, "(SELECT deliveries_sent_24h FROM v_night)"),
+    AS(uncommitted, "not committed", NUMBER, "(SELECT count(*) FROM v_deliveries WHERE commitment = 'REQUESTED')"),
+    AS(unsent, "waiting", NUMBER, "(SELECT deliveries_pending + deliveries_sending + deliveries_delayed FROM v_night)"),
+    AS(undelivered, "failed", NUMBER, "(SELECT deliveries_failed FROM v_night)"),
     AS(series, "series ever received", NUMBER, "EXISTS (SELECT 1 FROM v_series)"),
 };
 

@@ -181,9 +181,11 @@ cohort_open_plot(const struct web_cohort *cohort, const char *heading, const cha
                 cohort_x(x, x->expected->at[0]), PLOT_TOP,
                 cohort_x(x, x->expected->at[1]) - cohort_x(x, x->expected->at[0]), PLOT_FLOOR - PLOT_TOP);
     const double step = cohort_step(x);
-    for (double value = ceil(x->low / step) * step; value <= x->high; value += step)
+    for (long mark = lround(ceil(x->low / step)); (double)mark * step <= x->high; mark++) {
+        const double value = (double)mark * step;
         fprintf(out, "<text x=\"%.2f%%\" y=\"%g\" text-anchor=\"%s\">%g</text>", cohort_x(x, value), PLOT_FLOOR + 18.0,
-                cohort_x(x, value) > 95.0 ? "end" : "middle", fabs(value) < step * 1e-9 ? 0.0 : value);
+                cohort_x(x, value) > 95.0 ? "end" : "middle", value);
+    }
 }
 
 static void
@@ -258,8 +260,8 @@ cohort_scatter(const struct web_cohort *cohort, FILE *out)
              cohort->outliers == 1 ? "" : "s");
     cohort_open_plot(cohort, heading, beside, out);
     const double step = cohort_step(&cohort->y);
-    for (double value = ceil(cohort->y.low / step) * step; value <= cohort->y.high; value += step)
-        cohort_draw_line(cohort_y(&cohort->y, value), fabs(value) < step * 1e-9 ? 0.0 : value, out);
+    for (long mark = lround(ceil(cohort->y.low / step)); (double)mark * step <= cohort->y.high; mark++)
+        cohort_draw_line(cohort_y(&cohort->y, (double)mark * step), (double)mark * step, out);
     for (size_t row = 0; row < count; row++)
         if (cohort->distance[row] <= OUTLIER)
             fprintf(out, "<circle class=\"dot\" cx=\"%.2f%%\" cy=\"%.1f\" r=\"3.5\"/>",
