@@ -282,9 +282,11 @@ settings_network(const struct conf *conf, FILE *out)
         }
         fputs("</tbody></table></section>\n", out);
     }
-    fprintf(out,
-            "<section><h2>Reception</h2><dl><dt>Port</dt><dd>%d</dd><dt>TLS port</dt><dd>%d</dd><dt>AE titles</dt><dd>",
-            conf->dicom.port, conf->dicom.tls_port);
+    fputs("<section><h2>Reception</h2><dl><dt>Port</dt><dd>", out);
+    fprintf(out, conf->dicom.port > 0 ? "%d" : "closed", conf->dicom.port);
+    fputs("</dd><dt>TLS port</dt><dd>", out);
+    fprintf(out, conf->dicom.tls_port > 0 ? "%d" : "closed", conf->dicom.tls_port);
+    fputs("</dd><dt>AE titles</dt><dd>", out);
     for (size_t i = 0; i < conf->dicom.title_count; i++) {
         fputs(i ? ", " : "", out);
         html_untrusted(conf->dicom.titles[i].ae_title, out);
