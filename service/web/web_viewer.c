@@ -118,7 +118,7 @@ web_viewer_put(const struct web_view *view, int64_t job, const char *page)
             fputs("<section class=\"preview\"><h2>Preview</h2>", view->out);
             web_preview_image(view, job);
             if (error.code != CODE_NONE) {
-                fputs("<p class=\"faint small\">", view->out);
+                fputs("<p class=\"dim small\">", view->out);
                 html_text(error.message, view->out);
                 fputs("</p>", view->out);
             }
