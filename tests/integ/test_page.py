@@ -205,8 +205,9 @@ def test_the_pages(site):
 
     # Pictures are served only by their job's number.
     ((_, _, source),) = [each for each in pages["review"].attributes if each[:2] == ("img", "src")]
-    assert source == f"preview?id={review['job']}"
-    headers, picture = site.get(source)
+    assert re.fullmatch(rf"api/v1/jobs/{review['job']}/planes/ax/\d+\.png", source)  # the slice viewer
+    assert site.get(source)[0]["Content-Type"] == "image/png"
+    headers, picture = site.get(f"preview?id={review['job']}")
     assert headers["Content-Type"] == "image/png" and headers["Cache-Control"] == "no-store"
     assert picture == (d.root / "outbox" / str(review["job"]) / "preview.png").read_bytes()
     for path in ("preview", "preview?id=0", "preview?id=999", "preview?id=../1", "preview/1", "outbox/1/preview.png",
