@@ -215,7 +215,7 @@ web_person_write(const struct web *web, const struct web_request *request, FILE 
     char form[WEB_SESSION_FORM];
     const struct web_person *person = request->person;
     if (person && *person->how) {
-        fputs("<span class=\"person\">", out);
+        fputs("<span class=\"you\">", out);
         html_untrusted(person->name, out);
         fprintf(out, " (%s)</span>", person_roles[person->role]);
     }

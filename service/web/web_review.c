@@ -78,12 +78,13 @@ review_write_decided(const struct review *review)
         char subject[32];
         const char *job = review_cell(table, row, "job");
         snprintf(subject, sizeof subject, "job %.20s", job);
-        fprintf(out, "<li><a href=\"job?id=%s\">Job %s</a>, ", job, job);
+        fprintf(out, "<li><span><a href=\"job?id=%s\">Job %s</a>, ", job, job);
         review_text(review, table, row, "pipeline");
         fputs(": ", out);
         review_text(review, table, row, "by");
         fprintf(out, " %sed it. Final at ", review_cell(table, row, "decision"));
         review_text(review, table, row, "final");
+        fputs("</span>", out);
         web_form_write(review->view, "undo", subject, "Undo");
         fputs("</li>", out);
     }
@@ -98,7 +99,7 @@ review_write_waiting(const struct review *review)
     FILE *out = review->view->out;
     const struct report_table *table = &review->waiting;
     const char *shown = review->job.row_count > 0 ? review_cell(&review->job, 0, "job") : "";
-    fputs("<nav class=\"waiting\" aria-label=\"Results under review\"><h2>Waiting</h2><ol>", out);
+    fputs("<nav class=\"pending\" aria-label=\"Results under review\"><h2>Waiting</h2><ol>", out);
     for (size_t row = 0; row < table->row_count; row++) {
         const char *job = review_cell(table, row, "job");
         fprintf(out, "<li><a href=\"review?id=%s\"%s><strong>%s ", job,
@@ -253,7 +254,7 @@ review_write_job(const struct review *review)
     if (!*review_cell(&review->job, 0, "decision"))
         fprintf(out, "<p class=\"place\">%s of %s, oldest first</p>", review_cell(&review->job, 0, "place"),
                 review_cell(&review->job, 0, "waiting"));
-    fputs("<p class=\"steps\">", out);
+    fputs("<p class=\"turns\">", out);
     review_write_link(review, "previous", "prev", "Previous");
     review_write_link(review, "next", "next", "Next");
     fputs("</p><div class=\"reviewing\">", out);

@@ -164,7 +164,7 @@ START_TEST(a_request_is_answered)
     ck_assert_ptr_nonnull(strstr(text, "path /a b q <b> host localhost"));
     static const char *const headers[] = {"Content-Security-Policy: default-src 'none'",
                                           "X-Content-Type-Options: nosniff", "Cache-Control: no-store",
-                                          "Referrer-Policy: no-referrer", "Connection: close"};
+                                          "Referrer-Policy: same-origin", "Connection: close"};
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
         ck_assert_msg(strstr(text, headers[i]) != NULL, "%s", headers[i]);
     text = ask("HEAD / HTTP/1.1\r\n" HEAD "\r\n");
