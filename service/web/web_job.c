@@ -232,6 +232,7 @@ job_put_step(const struct report_table *table, size_t row, double total, FILE *o
     const bool goes_on = report_cell(table, row, "ends") == NULL;
     const double begins = report_number(table, row, "begins");
     const double took = fmax(0, report_number(table, row, goes_on ? "now" : "ends") - begins);
+    const double left = 100 * fmin(begins / total, 0.99);
     fputs("<tr><td class=\"nowrap\" data-t=\"Step\">", out);
     html_untrusted(report_cell(table, row, "step"), out);
     fprintf(
@@ -239,8 +240,7 @@ job_put_step(const struct report_table *table, size_t row, double total, FILE *o
         "</td><td class=\"j-range\" data-t=\"Time\"><svg class=\"j-bar\" aria-hidden=\"true\"><rect class=\"track\" "
         "y=\"7\" width=\"100%%\" height=\"4\"/><rect class=\"%s\" x=\"%.2f%%\" y=\"4\" width=\"%.2f%%\" "
         "height=\"10\"/></svg></td><td class=\"n\" data-t=\"Took\">",
-        goes_on ? "step on" : "step", 100 * fmin(begins / total, 0.99),
-        goes_on ? 100 : 100 * fmax(took / total, 0.005));
+        goes_on ? "step on" : "step", left, goes_on ? 100 - left : fmin(100 - left, 100 * fmax(took / total, 0.005)));
     html_duration(took, out);
     fprintf(out, "%s</td><td class=\"t\" data-t=\"Began\">", goes_on ? ", goes on" : "");
     if (at)

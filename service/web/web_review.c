@@ -244,20 +244,21 @@ review_write_link(const struct review *review, const char *key, const char *rel,
 {
     const char *job = review_cell(&review->job, 0, key);
     if (*job)
-        fprintf(review->view->out, "<a class=\"button\" rel=\"%s\" href=\"review?id=%s\">%s</a> ", rel, job, label);
+        fprintf(review->view->beside, "<a class=\"button\" rel=\"%s\" href=\"review?id=%s\">%s</a> ", rel, job, label);
 }
 
 static void
 review_write_job(const struct review *review)
 {
-    FILE *out = review->view->out;
+    FILE *out = review->view->out, *beside = review->view->beside;
     if (!*review_cell(&review->job, 0, "decision"))
-        fprintf(out, "<p class=\"place\">%s of %s, oldest first</p>", review_cell(&review->job, 0, "place"),
+        fprintf(beside, "<span class=\"dim\">%s of %s, oldest first</span>", review_cell(&review->job, 0, "place"),
                 review_cell(&review->job, 0, "waiting"));
-    fputs("<p class=\"turns\">", out);
+    fputs("<span class=\"act\">", beside);
     review_write_link(review, "previous", "prev", "Previous");
     review_write_link(review, "next", "next", "Next");
-    fputs("</p><div class=\"reviewing\">", out);
+    fputs("</span>", beside);
+    fputs("<div class=\"reviewing\">", out);
     review_write_waiting(review);
     review_write_result(review);
     fputs("<div class=\"decision\">", out);
