@@ -13,8 +13,6 @@
 #include <string.h>
 #include <strings.h>
 
-enum { OK = 200, NOT_MODIFIED = 304, BAD_REQUEST = 400, NOT_ACCEPTABLE = 406 };
-
 /* -------------------------------------------------------------------------------- problems ---- */
 
 void
@@ -156,8 +154,9 @@ api_negotiate(struct api_call *call, const char *format)
     if (call->type)
         return 0;
     types = call->route->types;
-    return format ? api_refuse(call, BAD_REQUEST, "Bad parameter", "parameter format: this address has no such format")
-                  : api_refuse(call, NOT_ACCEPTABLE, "Not acceptable", "the answer is %s%s%s", types[0],
+    return format ? api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter",
+                               "parameter format: this address has no such format")
+                  : api_refuse(call, HTTP_NOT_ACCEPTABLE, "Not acceptable", "the answer is %s%s%s", types[0],
                                types[1] ? " or " : "", types[1] ? types[1] : "");
 }
 
@@ -203,15 +202,15 @@ api_check_values(struct api_call *call)
         const struct api_parameter *parameter = &call->route->parameters[i];
         const char *value = call->values[i];
         if (!value && parameter->is_needed)
-            return api_refuse(call, BAD_REQUEST, "Bad parameter", "parameter %s: it is missing", parameter->key);
+            return api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter", "parameter %s: it is missing", parameter->key);
         if (value && parameter->is_moment && report_moment(value, 0, at) != 0)
-            return api_refuse(call, BAD_REQUEST, "Bad parameter",
+            return api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter",
                               "parameter %s: a time is expected, such as 2026-01-31", parameter->key);
         const char *const *word = parameter->words;
         while (value && word && *word && strcmp(*word, value) != 0)
             word++;
         if (value && word && !*word)
-            return api_refuse(call, BAD_REQUEST, "Bad parameter", "parameter %s: %s is none of its values",
+            return api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter", "parameter %s: %s is none of its values",
                               parameter->key, value);
     }
     return 0;
@@ -225,7 +224,7 @@ api_read_limit(struct api_call *call, const char *limit)
         return 0;
     call->browse.limit = strtoll(limit, NULL, 10);
     if (digits == 0 || digits > 5 || limit[digits] || call->browse.limit < 1 || call->browse.limit > API_LIMIT)
-        return api_refuse(call, BAD_REQUEST, "Bad parameter", "parameter limit: a number from 1 to %d is expected",
+        return api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter", "parameter limit: a number from 1 to %d is expected",
                           API_LIMIT);
     return 0;
 }
@@ -236,15 +235,16 @@ api_read_parameters(struct api_call *call)
     const struct web_request *request = call->request;
     const char *format = NULL, *limit = NULL;
     if (request->parameter_count > WEB_PARAMETERS)
-        return api_refuse(call, BAD_REQUEST, "Unknown parameter", "there are more than %d parameters", WEB_PARAMETERS);
+        return api_refuse(call, HTTP_BAD_REQUEST, "Unknown parameter", "there are more than %d parameters",
+                          WEB_PARAMETERS);
     for (size_t i = 0; i < request->parameter_count; i++) {
         const struct web_parameter *parameter = &request->parameters[i];
         const char **place = api_place(call, parameter->name, &format, &limit);
         if (!place || *place)
-            return api_refuse(call, BAD_REQUEST, "Unknown parameter", "parameter %s: %s", parameter->name,
+            return api_refuse(call, HTTP_BAD_REQUEST, "Unknown parameter", "parameter %s: %s", parameter->name,
                               place ? "it comes twice" : "this address has no such parameter");
         if (!*parameter->value || parameter->is_cut)
-            return api_refuse(call, BAD_REQUEST, "Bad parameter", "parameter %s: it is empty%s", parameter->name,
+            return api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter", "parameter %s: it is empty%s", parameter->name,
                               parameter->is_cut ? ", or has a NUL" : "");
         *place = parameter->value;
     }
@@ -361,7 +361,7 @@ api_tag(const struct api_call *call, struct web_reply *answer)
     snprintf(answer->etag, sizeof answer->etag, "\"%016" PRIx64 "\"", hash);
     const char *known = call->request->if_none_match;
     if (known && (strcmp(known, "*") == 0 || strstr(known, answer->etag))) {
-        answer->status = NOT_MODIFIED;
+        answer->status = HTTP_NOT_MODIFIED;
         answer->size = 0;
     }
 }
@@ -385,7 +385,7 @@ web_api_answer(struct web *web, const struct web_request *request, struct web_re
     const int closed = text_close(&content);
     if (rc == 0 && closed)
         rc = error_set_system(error, closed, "answer");
-    if (rc || answer->file || answer->status != OK) {
+    if (rc || answer->file || answer->status != HTTP_OK) {
         free(content.bytes);
         return rc;
     }

@@ -44,7 +44,7 @@ web_decision_return(const char *back, struct web_reply *answer)
     /* the path and values of a page of ours: no other site, no other header */
     static const char characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789?=&._~%+-";
     const bool fits = *back && strlen(back) <= 1000 && back[strspn(back, characters)] == '\0';
-    answer->status = 303;
+    answer->status = HTTP_SEE_OTHER;
     answer->location = strdup(fits ? back : "./"); /* without memory the page says that it is done */
     fputs("done\n", answer->out);
     answer->type = "text/plain; charset=utf-8";

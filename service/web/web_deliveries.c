@@ -212,23 +212,24 @@ deliveries_destinations(const struct web_view *view, struct error *error)
 /* ---------------------------------------------------------------------------------- groups --- */
 
 /* The filter of the deliveries of a group. */
-struct group_filter {
+struct delivery_filter {
     const char *key, *value;
 };
 
 static void
-group_filters(const struct report_table *table, size_t row, struct group_filter filters[3])
+group_filters(const struct report_table *table, size_t row, struct delivery_filter filters[3])
 {
     const char *cause = delivery_cell(table, row, "cause");
     const bool is_failed = strcmp(cause, "FAILED") == 0;
-    filters[0] = (struct group_filter){"destination", delivery_cell(table, row, "destination")};
-    filters[1] = strcmp(cause, "UNCOMMITTED") == 0 ? (struct group_filter){"commitment", "REQUESTED"}
-                                                   : (struct group_filter){"state", is_failed ? "FAILED" : "WAITING"};
-    filters[2] = (struct group_filter){"code", is_failed ? delivery_cell(table, row, "code") : ""};
+    filters[0] = (struct delivery_filter){"destination", delivery_cell(table, row, "destination")};
+    filters[1] = strcmp(cause, "UNCOMMITTED") == 0
+                     ? (struct delivery_filter){"commitment", "REQUESTED"}
+                     : (struct delivery_filter){"state", is_failed ? "FAILED" : "WAITING"};
+    filters[2] = (struct delivery_filter){"code", is_failed ? delivery_cell(table, row, "code") : ""};
 }
 
 static int
-group_deliveries(const struct web_view *view, const struct group_filter filters[3], struct error *error)
+group_deliveries(const struct web_view *view, const struct delivery_filter filters[3], struct error *error)
 {
     const struct report_list *list = &report_browsed[BROWSE_DELIVERIES];
     struct report_browse browse = {.limit = GROUP_ROWS};
@@ -289,7 +290,7 @@ group_summary(const struct report_table *table, size_t row, FILE *out)
 static int
 delivery_group(const struct web_view *view, const struct report_table *table, size_t row, struct error *error)
 {
-    struct group_filter filters[3];
+    struct delivery_filter filters[3];
     FILE *out = view->out;
     const char *before = "?", *code = delivery_cell(table, row, "code"),
                *next = delivery_cell(table, row, "next_attempt_at");

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONG_MIN = 384, LONG_MAX = 768 }; /* pixels of the longer side */
+enum { LONGER_MIN = 384, LONGER_MAX = 768 }; /* pixels of the longer side */
 
 /* A pixel of the picture lies between two of the plane. */
 struct plane_mix {
@@ -111,7 +111,7 @@ web_plane_png(const struct slices_volume *volume, const struct slices_layout *la
                           plane->rows * volume->spacing[layout->down]};
     const double longer = fmax(mm[0], mm[1]);
     const double pixels = longer / fmin(volume->spacing[layout->across], volume->spacing[layout->down]);
-    const double scale = fmin(fmax(pixels, LONG_MIN), LONG_MAX) / longer;
+    const double scale = fmin(fmax(pixels, LONGER_MIN), LONGER_MAX) / longer;
     indexed_png_start(&picture.png);
     picture.png.width = (int)fmax(1, round(mm[0] * scale));
     picture.png.height = (int)fmax(1, round(mm[1] * scale));

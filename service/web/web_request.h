@@ -52,6 +52,28 @@ struct web_person;
 /* A decision that the daemon must make before the answer is written (web_decide.h). */
 struct web_decision;
 
+/* RFC 9110, section 15 */
+enum http_status {
+    HTTP_OK = 200,
+    HTTP_MOVED_PERMANENTLY = 301,
+    HTTP_SEE_OTHER = 303,
+    HTTP_NOT_MODIFIED = 304,
+    HTTP_BAD_REQUEST = 400,
+    HTTP_UNAUTHORIZED = 401,
+    HTTP_FORBIDDEN = 403,
+    HTTP_NOT_FOUND = 404,
+    HTTP_METHOD_NOT_ALLOWED = 405,
+    HTTP_NOT_ACCEPTABLE = 406,
+    HTTP_CONFLICT = 409,
+    HTTP_CONTENT_TOO_LARGE = 413,
+    HTTP_UNSUPPORTED_MEDIA_TYPE = 415,
+    HTTP_MISDIRECTED_REQUEST = 421,
+    HTTP_TOO_MANY_REQUESTS = 429, /* RFC 6585 */
+    HTTP_SERVER_ERROR = 500,
+    HTTP_SERVICE_UNAVAILABLE = 503,
+    HTTP_GATEWAY_TIMEOUT = 504,
+};
+
 struct web_reply {
     int status;
     const char *type;              /* static */

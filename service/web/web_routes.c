@@ -20,24 +20,6 @@
 
 #define QUERY_SECONDS 5 /* for all queries of an answer */
 
-enum {
-    OK = 200,
-    MOVED = 301,
-    BAD_REQUEST = 400,
-    UNAUTHORIZED = 401,
-    FORBIDDEN = 403,
-    NOT_FOUND = 404,
-    NOT_ALLOWED = 405,
-    CONFLICT = 409,
-    TOO_LARGE = 413,
-    WRONG_TYPE = 415,
-    MISDIRECTED = 421,
-    TOO_MANY = 429,
-    DAMAGED = 500,
-    UNAVAILABLE = 503,
-    NO_REPLY = 504
-};
-
 static int
 web_make_alerts(struct web *web, struct error *error)
 {
@@ -65,7 +47,7 @@ answer_ready(struct web *web, const struct web_request *request, struct web_repl
         return rc;
     answer->type = "text/plain; charset=utf-8";
     if (!web_alerts_write(&web->alerts.list, request->person != NULL, answer->out))
-        answer->status = UNAVAILABLE;
+        answer->status = HTTP_SERVICE_UNAVAILABLE;
     return 0;
 }
 
@@ -217,7 +199,7 @@ route_move(const struct web_route *route, const struct web_request *request, str
     html_query(day, address.out);
     if (text_close(&address))
         return;
-    answer->status = MOVED;
+    answer->status = HTTP_MOVED_PERMANENTLY;
     answer->location = address.bytes;
 }
 
@@ -320,12 +302,12 @@ route_refuse_post(struct web *web, const struct web_route *route, const struct w
         int error, status;
         const char *title;
     } kinds[] = {
-        {-EINVAL, BAD_REQUEST, "Bad parameter"}, {-EPERM, UNAUTHORIZED, "Token required"},
-        {-EACCES, FORBIDDEN, "Not allowed"},     {-ENOENT, NOT_FOUND, "Not found"},
-        {-EAGAIN, CONFLICT, "Already decided"},  {-EEXIST, CONFLICT, "Already decided"},
-        {-ESTALE, CONFLICT, "Changed"},          {-ENOTSUP, WRONG_TYPE, "Wrong type"},
-        {-EDQUOT, TOO_MANY, "Too many"},         {-ETIMEDOUT, NO_REPLY, "No reply"},
-        {0, UNAVAILABLE, "Not ready"},
+        {-EINVAL, HTTP_BAD_REQUEST, "Bad parameter"},  {-EPERM, HTTP_UNAUTHORIZED, "Token required"},
+        {-EACCES, HTTP_FORBIDDEN, "Not allowed"},      {-ENOENT, HTTP_NOT_FOUND, "Not found"},
+        {-EAGAIN, HTTP_CONFLICT, "Already decided"},   {-EEXIST, HTTP_CONFLICT, "Already decided"},
+        {-ESTALE, HTTP_CONFLICT, "Changed"},           {-ENOTSUP, HTTP_UNSUPPORTED_MEDIA_TYPE, "Wrong type"},
+        {-EDQUOT, HTTP_TOO_MANY_REQUESTS, "Too many"}, {-ETIMEDOUT, HTTP_GATEWAY_TIMEOUT, "No reply"},
+        {0, HTTP_SERVICE_UNAVAILABLE, "Not ready"},
     };
 
     size_t i = 0;
@@ -386,7 +368,7 @@ route_refuse_stranger(const struct web *web, const struct web_route *route, stru
     const struct conf_page *page = &web->conf->page;
     /* The browser asks for a token of page.token_file; those of persons have a page for it. */
     answer->needs_token = !page->tokens_file && !page->user_header;
-    route_refuse(route, UNAUTHORIZED, "Token required",
+    route_refuse(route, HTTP_UNAUTHORIZED, "Token required",
                  page->tokens_file
                      ? "log in: this web UI has the page login, and takes the token of a person as a bearer token"
                  : page->user_header ? "the proxy has not named the person"
@@ -400,20 +382,21 @@ route_get(struct web *web, const struct web_route *route, const struct web_reque
     struct error error = {0};
     const int rc = route_handle(web, route, request, answer, &error);
     if (rc == -ENOENT) {
-        route_refuse(route, NOT_FOUND, "Not found", error.message, answer);
+        route_refuse(route, HTTP_NOT_FOUND, "Not found", error.message, answer);
     } else if (rc == -EINVAL) {
-        route_refuse(route, BAD_REQUEST, "Bad parameter", error.message, answer);
+        route_refuse(route, HTTP_BAD_REQUEST, "Bad parameter", error.message, answer);
     } else if (rc == -ETIMEDOUT) {
-        route_refuse(route, UNAVAILABLE, "Too slow",
+        route_refuse(route, HTTP_SERVICE_UNAVAILABLE, "Too slow",
                      "the database query took too long; use sqlite3 instead (views v_jobs, v_series)", answer);
     } else if (rc == -EFBIG) {
-        route_refuse(route, TOO_LARGE, "Too large", error.message, answer);
+        route_refuse(route, HTTP_CONTENT_TOO_LARGE, "Too large", error.message, answer);
     } else if (rc == -EBADMSG && error.code == CODE_SLICES_DAMAGED) {
         log_warn("page.damaged", LOG_STR("path", request->path), LOG_STR("reason", error.message));
-        route_refuse(route, DAMAGED, code_name(error.code), error.message, answer);
+        route_refuse(route, HTTP_SERVER_ERROR, code_name(error.code), error.message, answer);
     } else if (rc) { /* The reason may contain paths. Only the log and authorized users get it. */
         log_warn("page.failed", LOG_STR("path", route->path), LOG_STR("reason", error.message));
-        route_refuse(route, UNAVAILABLE, "Not ready", route->open ? "see the log of noctuled" : error.message, answer);
+        route_refuse(route, HTTP_SERVICE_UNAVAILABLE, "Not ready",
+                     route->open ? "see the log of noctuled" : error.message, answer);
     }
 }
 
@@ -427,18 +410,19 @@ web_answer(struct web *web, const struct web_request *asked, struct web_reply *a
     if (known && web_session_identify(&web->access, &request, &person))
         request.person = &person;
     if (!known) {
-        route_refuse(route, MISDIRECTED, "Wrong host name", "this host name is not configured (page.hosts)", answer);
+        route_refuse(route, HTTP_MISDIRECTED_REQUEST, "Wrong host name",
+                     "this host name is not configured (page.hosts)", answer);
     } else if (!(route && route->open) && !request.person) {
         route_refuse_stranger(web, route, answer);
     } else if (!route) {
-        route_refuse(NULL, NOT_FOUND, "Not found", "this page does not exist", answer);
+        route_refuse(NULL, HTTP_NOT_FOUND, "Not found", "this page does not exist", answer);
     } else if (route->moved) {
         route_move(route, &request, answer);
     } else if (request.posts) {
         route_post(web, route, &request, answer);
     } else if (!route->view && !route->lists && !route->answer) {
         answer->posts_only = true;
-        route_refuse(route, NOT_ALLOWED, "Not done", "a decision needs a POST", answer);
+        route_refuse(route, HTTP_METHOD_NOT_ALLOWED, "Not done", "a decision needs a POST", answer);
     } else {
         route_get(web, route, &request, answer);
     }
