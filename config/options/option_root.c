@@ -108,8 +108,7 @@ static const struct option_row root_rows[] = {
     {ROW(conf, group, report), "{ }", .section = &report_section, .help = "the report of each report period"},
     {ROW(conf, list, notify), MANY(struct conf, notify_count), .fallback = "( )", LIMITS(0, 16),
      .section = &option_notify, .help = "commands that receive single events, such as a new alert"},
-    {ROW(conf, group, page), "{ }", .section = &option_page,
-     .help = "the web UI, and metrics for monitoring"},
+    {ROW(conf, group, page), "{ }", .section = &option_page, .help = "the web UI, and metrics for monitoring"},
     /* Programs must come before pipelines: the segments of a pipeline may be all labels of a program. */
     {ROW(conf, list, programs), MANY(struct conf, program_count), .fallback = "( )", LIMITS(0, 32),
      .section = &option_program, .help = "programs of the site, for segments with method = \"program\""},

@@ -635,7 +635,6 @@ static int
 run_all(struct direct_run *run)
 {
     run->settings = conf_pipeline_to_text(run->options.pipeline);
-    run->progress = cli_progress_open(!run->options.quiet && !run->options.json && !run->options.table);
     if (!run->settings || !run->progress) {
         cli_print_error("%s", strerror(ENOMEM));
         return EXIT_PARTIAL;

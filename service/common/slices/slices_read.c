@@ -392,7 +392,7 @@ slices_take_block(struct slices_reading *reading, const int64_t at[3], const uin
     const size_t got = ZSTD_decompressDCtx(reading->context, reading->plain, reading->plain_room, packed, size);
     for (int i = 0; i < 3; i++)
         block->size[i] = slices_size_of(reading->file, at[i], i);
-    const size_t voxels = (size_t)(block->size[0] * block->size[1] * block->size[2]);
+    const size_t voxels = (size_t)block->size[0] * (size_t)block->size[1] * (size_t)block->size[2];
     if (ZSTD_isError(got) || got < BLOCK_HEAD + voxels)
         return "a block";
     const bool wide = reading->plain[0] & 1;

@@ -98,7 +98,7 @@ slices_put_values(struct slices_bench *bench, uint8_t *to)
 {
     const int32_t *size = bench->block.size;
     const int16_t first = bench->block.lanes[0][0];
-    const size_t voxels = (size_t)(size[0] * size[1] * size[2]);
+    const size_t voxels = (size_t)size[0] * (size_t)size[1] * (size_t)size[2];
     uint8_t *lower = slices_put_16(to + 1, (uint16_t)first), *upper = lower + voxels;
     uint16_t any = 0;
     block_to_differences(&bench->block, first, bench->differences);
