@@ -704,7 +704,7 @@ const struct cli_command cli_run = {
     .name = "run",
     .help = "process files or folders now",
     .usage = {"--pipeline NAME --output DIR [OPTION]... INPUT...",
-              "--pipeline NAME --output DIR --image FILE [--mask FILE] [OPTION]...",
+              "--pipeline NAME --output DIR --image FILE [OPTION]...",
               "--pipeline NAME --output DIR --pairs FILE [OPTION]..."},
     .more = "Exit status: 7 if a job found no voxel, 8 if a result does not meet the expectations "
             "of its pipeline, 128 plus the signal number after a signal.",

@@ -243,7 +243,9 @@ print_basic(const struct scene *scene)
     const size_t size = ref_texture_values(scene->pixel);
     uint64_t *histogram = allocate(size * sizeof(*histogram));
     struct feature_value values[2][FEATURE_FAMILY_MAX] = {0};
+    const struct texture_options options = {0};
     const struct feature_volume volume = {
+        .options = &options,
         .columns = scene->extent.columns,
         .rows = scene->extent.rows,
         .slices = scene->extent.slices,
