@@ -75,13 +75,8 @@ check_open(struct stream &stream, const char *path)
 class NativeReader : public PixelReader
 {
   public:
-    NativeReader(const PixelLayout &layout, DcmItem *dataset) : layout_(layout)
+    explicit NativeReader(const PixelLayout &layout) : layout_(layout)
     {
-        DcmElement *pixels = nullptr;
-        if (dataset && (dataset->findAndGetElement(DCM_PixelData, pixels).bad() || !pixels))
-            differ("PixelData is missing");
-        if (pixels)
-            check_length(pixels->getLength(), layout);
         check_open(stream_, layout.path);
         close_.reset(&stream_);
         const int64_t header_size = 12; /* tag, VR, two reserved bytes, length */
@@ -279,8 +274,19 @@ PixelReader::in_order(const PixelLayout &layout)
     return strcmp(layout.transfer_syntax_uid, DICOM_DEFLATED_LITTLE) == 0 || (is_rle(layout) && layout.bits == 24);
 }
 
+void
+PixelReader::check(const PixelLayout &layout, DcmItem &dataset)
+{
+    DcmElement *pixels = nullptr;
+    if (is_rle(layout) || in_order(layout))
+        return;
+    if (dataset.findAndGetElement(DCM_PixelData, pixels).bad() || !pixels)
+        differ("PixelData is missing");
+    check_length(pixels->getLength(), layout);
+}
+
 std::unique_ptr<PixelReader>
-PixelReader::open(const PixelLayout &layout, DcmItem *dataset)
+PixelReader::open(const PixelLayout &layout)
 {
     if (is_rle(layout) && layout.bits == 24)
         return std::make_unique<RleColourReader>(layout);
@@ -288,7 +294,7 @@ PixelReader::open(const PixelLayout &layout, DcmItem *dataset)
         return std::make_unique<RleReader>(layout);
     if (in_order(layout))
         return std::make_unique<DeflatedReader>(layout);
-    return std::make_unique<NativeReader>(layout, dataset);
+    return std::make_unique<NativeReader>(layout);
 }
 
 void

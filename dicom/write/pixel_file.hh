@@ -41,9 +41,13 @@ struct PixelLayout {
 class PixelReader
 {
   public:
-    /* Returns the reader of this file. Throws a difference if the pixel data is not the layout's frames, padded to an
-     * even length. DCMTK has read `dataset`; nullptr: its length of native pixel data is not compared. */
-    static std::unique_ptr<PixelReader> open(const PixelLayout &layout, DcmItem *dataset);
+    /* Throws a difference if native pixel data of a data set that DCMTK has read has not the layout's length. No two
+     * threads may search a data set at a time: DCMTK moves the cursor of its list. */
+    static void check(const PixelLayout &layout, DcmItem &dataset);
+
+    /* Returns a reader of the file, for one thread. Throws a difference if the pixel data is not the layout's frames,
+     * padded to an even length. */
+    static std::unique_ptr<PixelReader> open(const PixelLayout &layout);
 
     /* Returns whether frames must be read in order, by one reader. */
     static bool in_order(const PixelLayout &layout);

@@ -177,7 +177,7 @@ put_native_frames(Output &out, const PixelLayout &layout)
                       "The frames exceed 4 GiB without compression, the maximum of one object."};
     element_header(&out.elements, TAG_PixelData, layout.bits == 16 ? "OW" : "OB", static_cast<uint32_t>(length));
     out.drain();
-    const std::unique_ptr<PixelReader> pixels = PixelReader::open(layout, nullptr);
+    const std::unique_ptr<PixelReader> pixels = PixelReader::open(layout);
     for (size_t f = 0; f < layout.frames; f++) {
         unsigned first_bit = 0;
         out.append(pixels->read(f, first_bit), frame);
@@ -293,7 +293,7 @@ class BinaryConverter
     /* Finds the segments of each frame. */
     void find_labels()
     {
-        const std::unique_ptr<PixelReader> pixels = PixelReader::open(layout_, nullptr);
+        const std::unique_ptr<PixelReader> pixels = PixelReader::open(layout_);
         std::vector<uint8_t> seen(UINT16_MAX + 1);
         present_.assign(segment_count_ * layout_.frames, false);
         segment_index_.assign(segment_count_, 0);
@@ -526,7 +526,7 @@ class BinaryConverter
             if (segment_index_[s] == 0)
                 continue;
             if (!pixels || PixelReader::in_order(layout_))
-                pixels = PixelReader::open(layout_, nullptr);
+                pixels = PixelReader::open(layout_);
             for (size_t f = 0; f < layout_.frames; f++) {
                 const bool wanted = present_[s * layout_.frames + f];
                 unsigned first_bit = 0;

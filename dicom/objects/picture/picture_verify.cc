@@ -132,7 +132,8 @@ class PictureVerifier : StackObject
         const size_t bytes = static_cast<size_t>(request_.rows) * static_cast<size_t>(request_.columns) * 3;
         const PixelLayout frames = {
             path_, transfer_syntax_uid_, request_.rows, request_.columns, 24, static_cast<size_t>(end - first)};
-        const std::unique_ptr<PixelReader> pixels = PixelReader::open(frames, &dataset_);
+        PixelReader::check(frames, dataset_);
+        const std::unique_ptr<PixelReader> pixels = PixelReader::open(frames);
         std::vector<uint8_t> drawn(bytes * static_cast<size_t>(std::min(end - first, PICTURE_BATCH)));
         unsigned first_bit = 0;
         for (int32_t i = first; i < end; i += PICTURE_BATCH) {

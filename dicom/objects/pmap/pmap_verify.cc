@@ -102,8 +102,9 @@ class PmapVerifier : StackObject
 
     void check_pixels()
     {
-        const std::unique_ptr<PixelReader> pixels =
-            PixelReader::open(layout(16, static_cast<size_t>(stack_.plane_count)), &dataset_);
+        const PixelLayout frames = layout(16, static_cast<size_t>(stack_.plane_count));
+        PixelReader::check(frames, dataset_);
+        const std::unique_ptr<PixelReader> pixels = PixelReader::open(frames);
         unsigned first_bit = 0;
         for (int32_t plane = 0; plane < stack_.plane_count; plane++) {
             const uint8_t *bytes = pixels->read(static_cast<size_t>(plane), first_bit);

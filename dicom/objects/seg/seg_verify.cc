@@ -222,6 +222,7 @@ class SegVerifier : StackObject
                        frames_[f].segment + 1);
             present[slot(frames_[f])] = true;
         }
+        PixelReader::check(frames, dataset_);
         in_parts(frames_.size(), static_cast<size_t>(worth / frames.frame_bits() + 1),
                  PixelReader::in_order(frames) ? 1 : threads_,
                  [&](size_t first, size_t end) { compare_frames(frames, first, end); });
@@ -236,7 +237,7 @@ class SegVerifier : StackObject
 
     void compare_frames(const PixelLayout &frames, size_t first, size_t end)
     {
-        const std::unique_ptr<PixelReader> pixels = PixelReader::open(frames, &dataset_);
+        const std::unique_ptr<PixelReader> pixels = PixelReader::open(frames);
         for (size_t f = first; f < end; f++) {
             unsigned first_bit = 0;
             const uint8_t *bytes = pixels->read(f, first_bit);
