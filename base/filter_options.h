@@ -60,9 +60,6 @@ struct filter_options {
 /* Sets `laws`, `high` or `riesz` from `kernels`. Returns false if it does not name a kernel for each axis; true for other kinds. */
 bool filter_parse(struct filter_options *options);
 
-/* Returns whether two filters have the same settings. NULL: no filter. */
-bool filter_is_same(const struct filter_options *a, const struct filter_options *b);
-
 /* Writes the settings of a filter: "3d mirror sigma_mm 1.5". */
 #define FILTER_TEXT 192
 void filter_describe(const struct filter_options *options, char text[FILTER_TEXT]);

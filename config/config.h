@@ -790,7 +790,7 @@ enum conf_page_may {
     CONF_PAGE_ALERTS = 1 << 4,
 };
 
-/* The web UI. Without token_file, tokens_file and user_header nobody is authenticated. */
+/* The web UI. Addresses other than loopback must have token_file, tokens_file or user_header. */
 struct conf_page {
     int port; /* 0: closed */
     char *bind;

@@ -48,7 +48,7 @@ moment_ago(const char *text)
     return strtoll(text, NULL, 10) * (text[digits] == 'h' ? 1 : 24) * 3600 * 1000;
 }
 
-/* Reads the offset of a time, "+01:30" or "Z" or nothing, in minutes. An URL makes a space of the plus. */
+/* Reads the offset of a time, "+01:30", "Z" or "", in minutes. In a URL the plus arrives as a space. */
 static int
 moment_offset(const char *text, int *minutes)
 {

@@ -293,7 +293,7 @@ static const struct report_column web_bar[] = {
        "(SELECT count(*) FROM delivery WHERE state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED'))"),
 };
 
-/* Of the last 24 hours, and what waits now. Each count is that of a list: service/web/web_overview.c has its address. */
+/* Counts of the last 24 hours and of waiting work. Each must equal the rows of a list: service/web/web_overview.c has its address. */
 #define WORK_COUNT(condition) "(SELECT count(*) FROM v_work WHERE " condition ")"
 #define AGO                   "(SELECT ago FROM day)"
 #define LATEST                " AND superseded_by IS NULL"
@@ -514,19 +514,6 @@ static const struct report_column web_review_before[] = {
 
 static const struct report_column web_review_reasons[] = {
     COLUMN(reason, "REASON", TEXT),
-};
-
-static const struct report_column web_refused[] = {
-    AS(settled, "REFUSED AT", TIME, "settled_at"),
-    COLUMN(code, "CODE", TEXT),
-    MESSAGE,
-    TO_DO,
-    MODALITY,
-    COLUMN(instances, "instances", NUMBER | BELOW),
-    COLUMN(station, "station", TEXT | BELOW),
-    COLUMN(sender, "sender", TEXT | BELOW),
-    DESCRIPTION,
-    SERIES_UID,
 };
 
 static const struct report_column web_quarantined[] = {
@@ -822,7 +809,7 @@ static const struct report_column web_job_results[] = {
     COLUMN(sop_instance_uid, "instance", TEXT | BELOW),
 };
 
-/* From the scanner to the archive: what took how long. A step without an end goes on. */
+/* Steps of a job from the scanner to the archive, with begin and end. A step without an end goes on. */
 static const char job_steps[] =
     ", parts AS (SELECT j.*, s.first_seen_at, s.last_seen_at, s.settled_at, s.evidence, s.instances, s.sender, "
     "s.inbox "
@@ -1042,8 +1029,6 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                                .tail = "ORDER BY which = 'this' DESC, which DESC" MOST),
     [WEB_REVIEW_REASONS] = LIST("review_reasons", "Earlier reasons", NULL, web_review_reasons, "v_audit",
                                 .tail = "WHERE action = 'reject' GROUP BY reason ORDER BY max(audit) DESC LIMIT 8"),
-    [WEB_REFUSED] = LIST("refused", "Refused series", "noctule explain SERIES_UID", web_refused, "v_series",
-                         .none = "no refused series", BY_TIME("state = 'REFUSED' AND ", "settled_at", "series_uid")),
     [WEB_QUARANTINED] = LIST(
         "quarantined", "Quarantined files", "noctule quarantine show FILE; noctule quarantine release FILE",
         web_quarantined, "v_quarantine", .none = "No file is in quarantine. Files that cannot be received appear here.",

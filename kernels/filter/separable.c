@@ -221,7 +221,7 @@ separable_kernel_number(struct separable_plan *plan, int base, enum separable_tu
     return (int8_t)k;
 }
 
-/* Terms with what they count in a sum, or the signs of an extreme: 1 for +, 2 for -, or both. */
+/* Terms with their factors in a sum, or with their signs in an extreme: 1 for +, 2 for -, or both. */
 struct separable_sum {
     int count;
     struct separable_term terms[2 * SEPARABLE_TERMS];

@@ -1,6 +1,6 @@
 /*
  * separable_cuda.cu - separable filters on the GPU: one kernel along x, and one along y and z. Groups of slices pass
- * through x and y at a time, so that what lies between stays in the cache.
+ * through x and y at a time, so that values between the passes stay in the cache.
  *
  * A thread computes SEPARABLE_OUTPUTS values in a row along the axis, from a tile in shared memory. It reads each value
  * of the tile once for all of them.

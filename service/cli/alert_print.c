@@ -14,10 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct cli_alert_word cli_alert_words[] = {
-    [ALERT_WAITS] = {"Waits", "waits", "OK", CLI_HEADING},
-    [ALERT_ATTENTION] = {"Attention", "attention", "WARNING", CLI_DOUBTFUL},
-    [ALERT_BROKEN] = {"Broken", "broken", "CRITICAL", CLI_BAD}};
+const struct cli_alert_word cli_alert_words[] = {[ALERT_WAITS] = {"Waits", "OK", CLI_HEADING},
+                                                 [ALERT_ATTENTION] = {"Attention", "WARNING", CLI_DOUBTFUL},
+                                                 [ALERT_BROKEN] = {"Broken", "CRITICAL", CLI_BAD}};
 
 /* Describes from the database how a stopped daemon ended. Writes no text if the database has no
  * record of it. */
@@ -108,16 +107,6 @@ cli_alert_remedy(const struct alert *alert)
     return text_close(&stream) ? NULL : stream.bytes;
 }
 
-static void
-json_time(struct json *json, const char *key, int64_t ms)
-{
-    char text[ISO_TIME_SIZE];
-    if (ms > 0 && iso_time_from_ms(ms, text) == 0)
-        json_string(json, key, text);
-    else
-        json_null(json, key);
-}
-
 void
 cli_alerts_to_json(const struct cli_alerts *alerts, struct json *json)
 {
@@ -129,7 +118,7 @@ cli_alerts_to_json(const struct cli_alerts *alerts, struct json *json)
         if (alert->ack.by)
             continue;
         json_begin_object(json, NULL);
-        json_string(json, "level", cli_alert_words[alert->severity].word);
+        json_string(json, "level", alert_words[alert->severity]);
         json_time(json, "since", alert->since_ms);
         json_string(json, "text", alert->text);
         json_end_object(json);

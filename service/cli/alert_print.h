@@ -11,9 +11,9 @@ struct cli_alerts {
     struct alerts list;
 };
 
-/* Words for each enum alert_severity: at the start of a line, in JSON, and for --check. */
+/* Words for each enum alert_severity: at the start of a line, and for --check. */
 struct cli_alert_word {
-    const char *heading, *word, *verdict;
+    const char *heading, *verdict;
     enum cli_style style;
 };
 

@@ -13,7 +13,7 @@
 #include <strings.h>
 #include <yaml.h>
 
-/* What the file asks for, in the terms of a texture group. */
+/* Settings of the file as options of a texture group. */
 struct wish {
     const char *file;
     yaml_document_t document;
@@ -54,7 +54,7 @@ node_text(const yaml_node_t *node)
     return node && node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
 }
 
-/* Returns whether a value is absent: null, ~, none, or nothing. */
+/* Returns whether a value is absent: null, ~, none or empty. */
 static bool
 node_is_null(const yaml_node_t *node)
 {

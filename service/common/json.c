@@ -2,6 +2,7 @@
 #include "service/common/json.h"
 
 #include "base/text.h"
+#include "db/iso_time.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -138,4 +139,14 @@ json_error(struct json *json, const struct error *error)
         if (error->file[i][0])
             json_string(json, NULL, error->file[i]);
     json_end_array(json);
+}
+
+void
+json_time(struct json *json, const char *key, int64_t ms)
+{
+    char text[ISO_TIME_SIZE];
+    if (ms > 0 && iso_time_from_ms(ms, text) == 0)
+        json_string(json, key, text);
+    else
+        json_null(json, key);
 }

@@ -34,6 +34,9 @@ void json_integer(struct json *json, const char *key, int64_t value);
 void json_number(struct json *json, const char *key, double value); /* 9 digits */
 void json_exact(struct json *json, const char *key, double value);  /* as text_digits */
 void json_literal(struct json *json, const char *key, const char *text);
+/* Writes a Unix time as ISO 8601 in UTC; null if it is not above 0. */
+void json_time(struct json *json, const char *key, int64_t ms);
+
 #define json_null(json, key)           json_literal(json, key, "null")
 #define json_boolean(json, key, value) json_literal(json, key, (value) ? "true" : "false")
 /* Writes the members code, message and files. */

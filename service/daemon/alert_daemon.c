@@ -213,10 +213,10 @@ alerts_record_beginnings(struct core *core, const struct alerts *alerts, const s
             at++;
         if (!alert_is_notified(alert) || (at < count && raised[at].severity >= (int)alert->severity))
             continue;
-        const char *word = alert->severity == ALERT_BROKEN ? "broken" : "attention";
-        if (!core_change(core) ||
-            core_failed(core, queue_begin_alert(core->queue, alert->id, (int)alert->severity, word, clock_unix_ms()),
-                        "store the beginning of an alert"))
+        if (!core_change(core) || core_failed(core,
+                                              queue_begin_alert(core->queue, alert->id, (int)alert->severity,
+                                                                alert_words[alert->severity], clock_unix_ms()),
+                                              "store the beginning of an alert"))
             break;
     }
 }

@@ -67,8 +67,8 @@ web_alerts_write(const struct alerts *alerts, bool with_subject, FILE *out)
         if (alert->severity == ALERT_WAITS)
             continue;
         fprintf(out, "%s: %s (%s%s%s%s)\n", with_subject ? alert->id : row->name, row->message,
-                alert->severity == ALERT_BROKEN ? "broken" : "attention", alert->ack.by ? ", acknowledged" : "",
-                has_since ? ", since " : "", has_since ? since : "");
+                alert_words[alert->severity], alert->ack.by ? ", acknowledged" : "", has_since ? ", since " : "",
+                has_since ? since : "");
     }
     return is_ready;
 }

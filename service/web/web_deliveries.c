@@ -80,7 +80,7 @@ struct destinations {
     struct report_table table, holds; /* BROWSE_DESTINATIONS, WEB_DESTINATION_HOLDS */
 };
 
-/* Returns who holds a destination, also one without deliveries; "": nobody. */
+/* Returns the person who holds a destination, also one without deliveries; "" if it is not held. */
 static const char *
 destination_hold(const struct report_table *holds, const char *name)
 {

@@ -1,5 +1,5 @@
 /*
- * web_frame.h - what all pages have: the bar with the menu, the search and the state of the service; the title; the
+ * web_frame.h - the parts of every page: the bar with the menu, the search and the state of the service; the title; the
  * footer.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_FRAME_H

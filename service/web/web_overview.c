@@ -1,6 +1,6 @@
 /*
  * web_overview.c - the page Overview: is the service well? The alerts with their remedies, the flow of the last 24
- * hours, what runs and what waits, the parts of the service, and the machine.
+ * hours, running and waiting work, the parts of the service, and the machine.
  */
 #include "service/web/web_decide.h"
 #include "service/web/web_view.h"
@@ -48,7 +48,7 @@ static const struct overview_target overview_targets[] = {
     {ALERT_disk_filling, "reports#disk", false},
 };
 
-/* Writes what follows the text of an alert: the link to its objects, and its buttons. `context` is the view. */
+/* Writes the link to the objects of an alert, and its buttons, after its text. `context` is the view. */
 static void
 overview_alert_more(const void *context, const struct alert *alert, FILE *out)
 {

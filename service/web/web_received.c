@@ -1,4 +1,4 @@
-/* web_received.c - the page Received: who may send, and what was refused? */
+/* web_received.c - the page Received: senders, rejected callers and quarantined files. */
 #include "service/web/web_decide.h"
 #include "service/web/web_view.h"
 
@@ -81,7 +81,7 @@ received_sender(const struct web_view *view, const struct report_table *senders,
     fputs(" instances</td></tr>\n", out);
 }
 
-/* Writes the peers that sent nothing, and are not among the senders. */
+/* Writes the peers that have sent no object: the list of senders lacks them. */
 static void
 received_quiet_peers(const struct web_view *view, const struct report_table *senders)
 {

@@ -1,5 +1,5 @@
 /*
- * web_review.c - results under review: the waiting ones, one of them with its picture and what was before, and the forms
+ * web_review.c - results under review: the waiting ones, one of them with its picture and earlier results, and the forms
  * of the decision.
  */
 #include "service/web/web_view.h"

@@ -446,7 +446,7 @@ web_server_on_completed(void *context, struct MHD_Connection *connection, void *
 {
     struct web_server_job *job = *state;
     (void)connection, (void)code;
-    if (job) { /* what was not sent */
+    if (job) { /* the rest is not sent */
         web_server_leave_seat(context, job->seat);
         free(job->answer.bytes);
         free(job->answer.location);
@@ -526,7 +526,7 @@ web_server_close_queue(struct web_server_queue *queue)
         pthread_join(queue->makers[--queue->maker_count], NULL);
 }
 
-/* Afterwards no connection waits, and none begins to. */
+/* Ends all waits. Later connections do not wait. */
 static void
 web_server_stop_makers(struct web_server *server)
 {

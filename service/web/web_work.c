@@ -40,7 +40,7 @@ work_deliveries(const char *text, FILE *out)
     }
 }
 
-/* Writes the end of the row: where the results went, or why there are none. */
+/* Writes the last column: the destinations, or the reason if there are no results. */
 static void
 work_outcome(const struct web_list *list, size_t row)
 {

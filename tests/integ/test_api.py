@@ -1,4 +1,4 @@
-"""/api/v1: every address of its document, filters and pages, types, problems, ETags, the token, and what it must not tell."""
+"""/api/v1: every address of its document, filters and pages, types, problems, ETags, the token, no identifiers."""
 
 import csv
 import importlib.util

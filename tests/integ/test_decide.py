@@ -1,4 +1,4 @@
-"""Decisions through the web UI: who may make them, which requests are refused, and that each is made whole or not at all."""
+"""Decisions through the web UI: roles, refused requests, and that each is made whole or not at all."""
 
 import base64
 import contextlib
@@ -251,7 +251,7 @@ def test_wrong_tokens(undecided):
 
 
 def test_accepted_by_a_form(daemon, tmp_path):
-    """As by noctule accept, with the person and what was seen."""
+    """As by noctule accept, with the person and the version that was shown."""
     site = reviewing(daemon, tmp_path)
     d = site.daemon
     cookie = site.log_in("rita")

@@ -53,6 +53,18 @@ gpu_pair_case(Suite *suite, const char *name)
 
 #ifdef NOCTULE_CUDA
 
+/* Adds a test that runs once per kind of fault, unless the suite is a selection. */
+static inline void
+gpu_add_faults(Suite *suite, const TTest *test)
+{
+    if (quick)
+        return;
+
+    TCase *faults = tcase_create("faults");
+    suite_add_tcase(suite, faults);
+    tcase_add_loop_test(faults, test, CUDA_FAULT_UNKNOWN, CUDA_FAULT_LOST + 1);
+}
+
 /*
  * Makes each call of the CUDA runtime fail in turn, from opening the device to the end of the work. Checks that the
  * error is reported and that closing works. Ends with a run of the work without a failure.

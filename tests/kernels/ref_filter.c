@@ -15,16 +15,6 @@ struct kernel {
     long double taps[MAX_TAPS];
 };
 
-static void *
-room(int64_t count, size_t size)
-{
-    void *memory = calloc((size_t)count, size);
-
-    if (!memory)
-        abort();
-    return memory;
-}
-
 /* ------------------------------------------------------------------------------ kernels ---- */
 
 static void
@@ -140,7 +130,7 @@ filter_along(struct image_extent extent, int axis, const struct kernel *kernel, 
 {
     const int64_t sides[3] = {extent.columns, extent.rows, extent.slices};
     const int64_t strides[3] = {1, extent.columns, extent.columns * extent.rows};
-    long double *filtered = room(ref_voxels(extent), sizeof(*filtered));
+    long double *filtered = ref_allocate(ref_voxels(extent), sizeof(*filtered));
 
     for (int64_t i = 0; i < ref_voxels(extent); i++) {
         const int64_t at = i / strides[axis] % sides[axis];
@@ -189,7 +179,7 @@ respond_invariant(struct image_extent extent, const int32_t *values, const struc
 {
     const int axes = axes_of(options);
     const int64_t count = ref_voxels(extent);
-    long double *one = room(count, sizeof(*one));
+    long double *one = ref_allocate(count, sizeof(*one));
     int turns = 0;
 
     for (int code = 0; code < 27 * 8; code++) {
@@ -234,7 +224,7 @@ static void
 respond_to_log(struct image_extent extent, const int32_t *values, const struct filter_demand *demand,
                long double *responses)
 {
-    long double *one = room(ref_voxels(extent), sizeof(*one));
+    long double *one = ref_allocate(ref_voxels(extent), sizeof(*one));
 
     for (int second = 0; second < axes_of(&demand->options); second++) {
         for (int64_t i = 0; i < ref_voxels(extent); i++)
@@ -363,8 +353,8 @@ make_values(struct filter_case *each, uint64_t *random)
     const int64_t span = (int64_t)range.hi - range.lo + 1, kind = ref_random_below(random, 3);
     struct filter_request *request = &each->request;
 
-    each->voxels = room(ref_voxels(each->extent), image_pixel_size(each->pixel));
-    each->values = room(ref_voxels(each->extent), sizeof(*each->values));
+    each->voxels = ref_allocate(ref_voxels(each->extent), image_pixel_size(each->pixel));
+    each->values = ref_allocate(ref_voxels(each->extent), sizeof(*each->values));
     for (int64_t i = 0; i < ref_voxels(each->extent); i++) {
         const int64_t value = ref_random_below(random, span);
 
@@ -421,11 +411,10 @@ filter_free_case(struct filter_case *each)
 }
 
 int
-filter_run_case(struct kernels_lane *lane, const struct filter_case *each, int32_t *codes, double *step,
-                struct error *error)
+filter_run_codes(struct kernels_lane *lane, const struct filter_case *each, const int32_t **codes, double *step,
+                 struct error *error)
 {
     struct kernels_demand demand = {.of = {NULL}};
-    const int32_t *found;
     void *voxels;
     int rc;
 
@@ -435,8 +424,16 @@ filter_run_case(struct kernels_lane *lane, const struct filter_case *each, int32
         return rc;
     memcpy(voxels, each->voxels, (size_t)ref_voxels(each->extent) * image_pixel_size(each->pixel));
     rc = kernels_volume_ready(lane, 0, each->extent.slices, error);
-    if (rc == 0)
-        rc = filter_run(lane, each->demand.options.kind, &each->request, &found, step, error);
+    return rc ? rc : filter_run(lane, each->demand.options.kind, &each->request, codes, step, error);
+}
+
+int
+filter_run_case(struct kernels_lane *lane, const struct filter_case *each, int32_t *codes, double *step,
+                struct error *error)
+{
+    const int32_t *found;
+    const int rc = filter_run_codes(lane, each, &found, step, error);
+
     if (rc == 0)
         memcpy(codes, found, (size_t)ref_voxels(each->extent) * sizeof(*codes));
     return rc;

@@ -36,7 +36,9 @@ double ref_filter_step(const struct filter_demand *demand, int32_t limit);
 void filter_make_case(struct filter_case *each, uint64_t seed);
 void filter_free_case(struct filter_case *each);
 
-/* Runs a whole job, and copies the codes. Returns its first error. */
+/* Run a whole job. Return its first error. The first sets *codes to memory of the lane, the second copies them. */
+int filter_run_codes(struct kernels_lane *lane, const struct filter_case *each, const int32_t **codes, double *step,
+                     struct error *error);
 int filter_run_case(struct kernels_lane *lane, const struct filter_case *each, int32_t *codes, double *step,
                     struct error *error);
 

@@ -9,16 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *
-allocate(int64_t count, size_t size)
-{
-    void *memory = calloc(count > 0 ? (size_t)count : 1, size);
-
-    if (!memory)
-        abort();
-    return memory;
-}
-
 int64_t
 ref_mask_words(struct image_extent extent)
 {
@@ -113,10 +103,10 @@ static void
 expect_label(const struct ref_job *job, size_t label, struct ref_outcome *outcome)
 {
     int64_t count = ref_voxels(job->extent);
-    int8_t *states = allocate(count, 1);
+    int8_t *states = ref_allocate(count, 1);
 
-    outcome->codes = allocate(count, 1);
-    outcome->bits = allocate(ref_mask_words(job->extent), sizeof(uint64_t));
+    outcome->codes = ref_allocate(count, 1);
+    outcome->bits = ref_allocate(ref_mask_words(job->extent), sizeof(uint64_t));
     ref_level_set_start(job->extent, job->pixel, job->voxels, &job->labels[label], states);
     ref_level_set_search(job->extent, states);
     ref_level_set_codes(job->extent, states, outcome->codes);
@@ -145,7 +135,7 @@ expect_one(void *argument)
         expect_label(job, own->index, own->outcome);
         return NULL;
     }
-    own->outcome->map = allocate(ref_voxels(job->extent), sizeof(uint16_t));
+    own->outcome->map = ref_allocate(ref_voxels(job->extent), sizeof(uint16_t));
     ref_fuzzy_map(job->extent, job->pixel, job->voxels, &own->whole->objects[own->index], own->outcome->map);
     return NULL;
 }
@@ -167,12 +157,12 @@ expect_objects(const struct ref_whole *whole, struct ref_outcome *outcomes)
     struct image_extent extent = whole->job.extent;
     int64_t count = ref_voxels(extent);
     uint16_t *maps[REF_MOST];
-    uint8_t *in = allocate(count, 1);
+    uint8_t *in = ref_allocate(count, 1);
 
     for (size_t i = 0; i < whole->object_count; i++)
         maps[i] = outcomes[i].map;
     for (size_t i = 0; i < whole->object_count; i++) {
-        outcomes[i].bits = allocate(ref_mask_words(extent), sizeof(uint64_t));
+        outcomes[i].bits = ref_allocate(ref_mask_words(extent), sizeof(uint64_t));
         ref_fuzzy_object(count, whole->objects, maps, whole->object_count, i, whole->relative, in);
         for (int64_t v = 0; v < count; v++)
             if (in[v])
@@ -240,7 +230,7 @@ static bool
 codes_differ(struct kernels_lane *lane, const struct ref_job *job, const struct ref_outcome *outcome, size_t label)
 {
     int64_t count = ref_voxels(job->extent);
-    int8_t *codes = allocate(count, 1);
+    int8_t *codes = ref_allocate(count, 1);
     int rc = kernels_level_set_codes(lane, label, codes, NULL);
 
     difference[0] = '\0';
@@ -338,7 +328,7 @@ static void
 random_values(uint64_t *random, struct ref_job *job)
 {
     int64_t count = ref_voxels(job->extent), steadiness = 1 + ref_random_below(random, 6);
-    char *voxels = allocate(count, image_pixel_size(job->pixel));
+    char *voxels = ref_allocate(count, image_pixel_size(job->pixel));
     int32_t value = 0;
 
     job->voxels = voxels;
@@ -405,7 +395,7 @@ static const uint64_t *
 random_mask(uint64_t *random, struct image_extent extent)
 {
     int64_t words = ref_mask_words(extent), words_per_row = (extent.columns + 63) / 64;
-    uint64_t *bits = allocate(words, sizeof(*bits));
+    uint64_t *bits = ref_allocate(words, sizeof(*bits));
 
     for (int64_t i = 0; i < words; i++) {
         int64_t columns = extent.columns - i % words_per_row * 64;
@@ -421,7 +411,7 @@ static const uint64_t *
 random_bound(uint64_t *random, struct image_extent extent)
 {
     int64_t words = ref_mask_words(extent);
-    uint64_t *bits = allocate(words, sizeof(*bits));
+    uint64_t *bits = ref_allocate(words, sizeof(*bits));
 
     for (int64_t i = 0; i < words; i++)
         bits[i] = ref_random(random) | ref_random(random) | ref_random(random);
@@ -434,7 +424,7 @@ random_label(uint64_t *random, struct image_extent extent, struct kernels_shape 
              struct kernels_level_set_label *label, const uint64_t **bound)
 {
     bool for_each = ref_random_below(random, 3) == 0;
-    struct image_range *ranges = allocate(extent.slices, sizeof(*ranges));
+    struct image_range *ranges = ref_allocate(extent.slices, sizeof(*ranges));
 
     label->shape_count = (size_t)ref_random_below(random, REF_MOST + 1);
     label->shapes = shapes;
@@ -495,7 +485,7 @@ random_object(uint64_t *random, struct image_extent extent, struct kernels_voxel
 struct ref_whole *
 ref_random_job(uint64_t seed)
 {
-    struct random_job *own = allocate(1, sizeof(*own));
+    struct random_job *own = ref_allocate(1, sizeof(*own));
     struct ref_job *job = &own->whole.job;
     uint64_t random = seed;
     int64_t *order;
@@ -504,7 +494,7 @@ ref_random_job(uint64_t seed)
     job->pixel = (enum image_pixel)ref_random_below(&random, 3);
     random_values(&random, job);
     job->threads = 1 + (int)ref_random_below(&random, 3);
-    job->order = order = allocate(job->extent.slices, sizeof(*order));
+    job->order = order = ref_allocate(job->extent.slices, sizeof(*order));
     ref_shuffle(&random, order, job->extent.slices);
     job->labels = own->labels;
     job->label_count = (size_t)ref_random_below(&random, REF_MOST + 1);

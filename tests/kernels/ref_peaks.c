@@ -108,16 +108,6 @@ ref_peaks(struct image_extent extent, enum image_pixel pixel, const void *voxels
 
 /* ------------------------------------------------------------------------------ cases ---- */
 
-static void *
-room(int64_t count, size_t size)
-{
-    void *memory = calloc((size_t)count, size);
-
-    if (!memory)
-        abort();
-    return memory;
-}
-
 /* Returns the distance of a voxel to the nearest face of the volume. */
 static int64_t
 depth_of(struct image_extent extent, int64_t i)
@@ -141,7 +131,7 @@ make_hill(struct peaks_case *each, uint64_t *random)
 {
     const int64_t rises = ref_random_below(random, 2) ? 4 : -4;
 
-    each->voxels = room(ref_voxels(each->extent), image_pixel_size(each->pixel));
+    each->voxels = ref_allocate(ref_voxels(each->extent), image_pixel_size(each->pixel));
     for (int64_t i = 0; i < ref_voxels(each->extent); i++)
         ref_store(each->pixel, each->voxels, i,
                   (int32_t)(100 + rises * depth_of(each->extent, i) + ref_random_below(random, 9)));
@@ -154,7 +144,7 @@ make_voxels(struct peaks_case *each, uint64_t *random)
     /* Use few values, so that several voxels have the largest; or use all values. */
     const int64_t values = ref_random_below(random, 2) ? 5 : (int64_t)range.hi - (int64_t)range.lo + 1;
 
-    each->voxels = room(ref_voxels(each->extent), image_pixel_size(each->pixel));
+    each->voxels = ref_allocate(ref_voxels(each->extent), image_pixel_size(each->pixel));
     for (int64_t i = 0; i < ref_voxels(each->extent); i++)
         ref_store(each->pixel, each->voxels, i, range.lo + (int32_t)ref_random_below(random, values));
 }
@@ -167,7 +157,7 @@ make_region(struct peaks_case *each, uint64_t *random)
 
     if (ref_random_below(random, 4) == 0)
         return;
-    each->region = room(words * each->extent.slices, sizeof(*each->region));
+    each->region = ref_allocate(words * each->extent.slices, sizeof(*each->region));
     for (int64_t i = 0; i < words * each->extent.slices * 64; i++) /* padding of rows, too */
         each->region[i / 64] |= (uint64_t)(ref_random_below(random, rare) == 0) << i % 64;
 }
@@ -181,8 +171,8 @@ make_tables(struct peaks_case *each, uint64_t *random)
     const bool flat = ref_random_below(random, 10) == 0;
 
     each->request.table_count = per_slice ? (size_t)each->extent.slices : 1;
-    each->rescales = room(each->extent.slices, sizeof(*each->rescales));
-    each->paddings = room(each->extent.slices, sizeof(*each->paddings));
+    each->rescales = ref_allocate(each->extent.slices, sizeof(*each->rescales));
+    each->paddings = ref_allocate(each->extent.slices, sizeof(*each->paddings));
     for (int64_t z = 0; z < each->extent.slices; z++) {
         each->rescales[z] = (struct image_rescale){
             flat ? 0 : (double)(1 + ref_random_below(random, 1000)) / (z % 3 == falls ? -700 : 300),

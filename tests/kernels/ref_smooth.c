@@ -6,16 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *
-room(int64_t count, size_t size)
-{
-    void *memory = calloc((size_t)count, size);
-
-    if (!memory)
-        abort();
-    return memory;
-}
-
 /* Returns the radius, and the weights by the header's words. */
 static int
 weights_of(double sigma, int64_t weights[2 * SMOOTH_MAX_RADIUS + 1])
@@ -68,7 +58,7 @@ void
 ref_smooth_values(struct image_extent extent, enum image_pixel pixel, const void *voxels, const double spacing[3],
                   const struct smooth_request *request, int32_t *filtered)
 {
-    int32_t *other = room(ref_voxels(extent), sizeof(*other));
+    int32_t *other = ref_allocate(ref_voxels(extent), sizeof(*other));
 
     for (int64_t i = 0; i < ref_voxels(extent); i++) {
         const int32_t value = ref_stored(pixel, voxels, i);
@@ -127,7 +117,7 @@ make_voxels(struct smooth_case *each, uint64_t *random)
     const struct image_range range = image_pixel_range(each->pixel);
     const int64_t values = (int64_t)range.hi - range.lo + 1, kind = ref_random_below(random, 3);
 
-    each->voxels = room(ref_voxels(each->extent), image_pixel_size(each->pixel));
+    each->voxels = ref_allocate(ref_voxels(each->extent), image_pixel_size(each->pixel));
     for (int64_t i = 0; i < ref_voxels(each->extent); i++) {
         const int64_t value = ref_random_below(random, values);
 
@@ -184,13 +174,13 @@ smooth_make_case(struct smooth_case *each, uint64_t seed)
     }
     make_voxels(each, &random);
     make_limits(each, &random);
-    each->region = room((int64_t)smooth_words(each), sizeof(*each->region));
+    each->region = ref_allocate((int64_t)smooth_words(each), sizeof(*each->region));
     const int64_t rare = 1 + ref_random_below(&random, 40);
     for (size_t i = 0; i < smooth_words(each); i++) /* padding of rows, too */
         each->region[i] = ref_random_below(&random, rare) ? 0 : ref_random(&random);
     each->request.region = ref_random_below(&random, 3) ? each->region : NULL;
-    each->request.bits = room((int64_t)smooth_words(each), sizeof(*each->request.bits));
-    each->request.histogram = room(each->request.bins, sizeof(*each->request.histogram));
+    each->request.bits = ref_allocate((int64_t)smooth_words(each), sizeof(*each->request.bits));
+    each->request.histogram = ref_allocate(each->request.bins, sizeof(*each->request.histogram));
 }
 
 void

@@ -5,16 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static void *
-room(int64_t count, size_t size)
-{
-    void *memory = calloc((size_t)(count > 0 ? count : 1), size);
-
-    if (!memory)
-        abort();
-    return memory;
-}
-
 /* ---- transforms ---- */
 
 /* Returns the product, rounded part by part; C's own may be fused or check for infinities. */
@@ -43,12 +33,10 @@ swapped(double complex a)
     return CMPLX(cimag(a), creal(a));
 }
 
-/* Returns exp(-2 pi i k / n). */
+/* Returns cos + i sin of an angle of octants and a part of the next one. */
 static double complex
-root(int64_t k, int64_t n)
+octant_direction(int64_t octant, double part)
 {
-    const int64_t octant = 8 * k / n;
-    double part = (double)(8 * k % n) / (double)n;
     double sine = 1, cosine = 1;
 
     if (octant % 2 == 1)
@@ -59,24 +47,20 @@ root(int64_t k, int64_t n)
     for (int i = 18; i >= 2; i -= 2)
         cosine = 1 - cosine * square / (i * (i - 1));
     sine = angle * sine;
-    switch (octant) {
-    case 0:
-        return CMPLX(cosine, -sine);
-    case 1:
-        return CMPLX(sine, -cosine);
-    case 2:
-        return CMPLX(-sine, -cosine);
-    case 3:
-        return CMPLX(-cosine, -sine);
-    case 4:
-        return CMPLX(-cosine, sine);
-    case 5:
-        return CMPLX(-sine, cosine);
-    case 6:
-        return CMPLX(sine, cosine);
-    default:
-        return CMPLX(cosine, sine);
+    if (octant % 4 == 1 || octant % 4 == 2) {
+        const double other = sine;
+
+        sine = cosine;
+        cosine = other;
     }
+    return CMPLX(octant % 8 >= 2 && octant % 8 < 6 ? -cosine : cosine, octant % 8 >= 4 ? -sine : sine);
+}
+
+/* Returns exp(-2 pi i k / n). */
+static double complex
+root(int64_t k, int64_t n)
+{
+    return conj(octant_direction(8 * k / n, (double)(8 * k % n) / (double)n));
 }
 
 static void
@@ -150,7 +134,8 @@ forward(int64_t n, double complex *values)
         return;
 
     const int64_t radix = first_radix(n), part = n / radix;
-    double complex *parts = room(n, sizeof(*parts)), *t = room(radix, sizeof(*t)), *x = room(radix, sizeof(*x));
+    double complex *parts = ref_allocate(n, sizeof(*parts)), *t = ref_allocate(radix, sizeof(*t)),
+                   *x = ref_allocate(radix, sizeof(*x));
 
     for (int64_t j = 0; j < radix; j++) {
         for (int64_t i = 0; i < part; i++)
@@ -191,7 +176,7 @@ ref_fft(int64_t n, double complex *values, bool inverse)
 static void
 transform_axis(int64_t voxels, int64_t stride, int64_t count, double complex *spectrum, bool inverse)
 {
-    double complex *line = room(count, sizeof(*line));
+    double complex *line = ref_allocate(count, sizeof(*line));
 
     for (int64_t first = 0; first < voxels; first++) {
         if (first / stride % count != 0)
@@ -209,7 +194,7 @@ transform_axis(int64_t voxels, int64_t stride, int64_t count, double complex *sp
 static void
 transform_rows(int64_t columns, int64_t rows, const double *values, double complex *spectrum)
 {
-    double complex *line = room(columns, sizeof(*line));
+    double complex *line = ref_allocate(columns, sizeof(*line));
 
     for (int64_t y = 0; y < rows; y += 2) {
         for (int64_t x = 0; x < columns; x++)
@@ -229,7 +214,7 @@ transform_rows(int64_t columns, int64_t rows, const double *values, double compl
 static void
 rows_back(int64_t columns, int64_t rows, const double complex *spectrum, double *values)
 {
-    double complex *line = room(columns, sizeof(*line));
+    double complex *line = ref_allocate(columns, sizeof(*line));
 
     for (int64_t y = 0; y < rows; y += 2) {
         for (int64_t x = 0; x < columns; x++) {
@@ -329,8 +314,8 @@ ref_spectral(const struct filter_demand *demand, struct image_extent extent, con
 {
     const int64_t slice = extent.columns * extent.rows, voxels = slice * extent.slices;
     const int64_t n[3] = {extent.columns, extent.rows, demand->options.in_slice ? 1 : extent.slices};
-    double complex *spectrum = room(voxels, sizeof(*spectrum));
-    double *real = room(voxels, sizeof(*real));
+    double complex *spectrum = ref_allocate(voxels, sizeof(*spectrum));
+    double *real = ref_allocate(voxels, sizeof(*real));
 
     for (int64_t i = 0; i < voxels; i++)
         real[i] = values[i];
@@ -409,31 +394,11 @@ plane_of(const struct filter_demand *demand, const int64_t sides[3], int a, int 
     return plane;
 }
 
-/* Returns cos + i sin of an angle in eighths of a turn, as root(). */
+/* Returns cos + i sin of an angle in eighths of a turn. */
 static double complex
 direction(double eighths)
 {
-    const double whole = floor(eighths);
-
-    /* root() takes fractions of integers: repeat it for a real part of an octant. */
-    double part = eighths - whole, sine = 1, cosine = 1;
-    const int64_t octant = (int64_t)whole % 8;
-
-    if (octant % 2 == 1)
-        part = 1 - part;
-    const double angle = 0.78539816339744828 * part, square = angle * angle;
-    for (int i = 17; i >= 3; i -= 2)
-        sine = 1 - sine * square / (i * (i - 1));
-    for (int i = 18; i >= 2; i -= 2)
-        cosine = 1 - cosine * square / (i * (i - 1));
-    sine = angle * sine;
-    if (octant % 4 == 1 || octant % 4 == 2) {
-        const double other = sine;
-
-        sine = cosine;
-        cosine = other;
-    }
-    return CMPLX(octant >= 2 && octant < 6 ? -cosine : cosine, octant >= 4 ? -sine : sine);
+    return octant_direction((int64_t)eighths, eighths - floor(eighths));
 }
 
 /* Returns the kernel at (x, y). */
@@ -455,7 +420,7 @@ static void
 kernel_transfer(const struct plane *plane, double complex towards, double *transfer)
 {
     const int64_t across = plane->places[0], down = plane->places[1];
-    double complex *spectrum = room(across * down, sizeof(*spectrum));
+    double complex *spectrum = ref_allocate(across * down, sizeof(*spectrum));
 
     for (int64_t y = -plane->reach[1]; y <= plane->reach[1]; y++)
         for (int64_t x = -plane->reach[0]; x <= plane->reach[0]; x++) {
@@ -512,8 +477,8 @@ static void
 slice_spectrum(const struct plane *plane, const double *slice, double complex *spectrum)
 {
     const int64_t across = plane->places[0], down = plane->places[1], lines = plane->side[1];
-    double *wide = room(across * lines, sizeof(*wide));
-    double complex *rows = room(across * lines, sizeof(*rows));
+    double *wide = ref_allocate(across * lines, sizeof(*wide));
+    double complex *rows = ref_allocate(across * lines, sizeof(*rows));
 
     for (int64_t b = 0; b < lines; b++)
         for (int64_t i = 0; i < across; i++)
@@ -549,12 +514,12 @@ filter_slice(const struct plane *plane, int angles, const double *slice, double 
 {
     const struct filter_options *options = plane->options;
     const int64_t across = plane->places[0], count = across * plane->places[1];
-    double complex *spectrum = room(count, sizeof(*spectrum)), *product = room(count, sizeof(*product));
+    double complex *spectrum = ref_allocate(count, sizeof(*spectrum)), *product = ref_allocate(count, sizeof(*product));
 
     slice_spectrum(plane, slice, spectrum);
     for (int angle = 0; angle < angles; angle++) {
         const double degrees = options->pooling == FILTER_ONE ? options->theta_degrees : angle * options->theta_degrees;
-        double *transfer = room(count, sizeof(*transfer));
+        double *transfer = ref_allocate(count, sizeof(*transfer));
 
         kernel_transfer(plane, direction(degrees / 45 - 8 * floor(degrees / 360)), transfer);
         for (int64_t i = 0; i < count; i++)
@@ -593,7 +558,8 @@ ref_gabor(const struct filter_demand *demand, struct image_extent extent, const 
     for (int p = 0; p < count; p++) {
         const int a = planes[p][0], b = planes[p][1], across = planes[p][2];
         const struct plane plane = plane_of(demand, sides, a, b);
-        double *slice = room(sides[a] * sides[b], sizeof(*slice)), *pooled = room(sides[a] * sides[b], sizeof(*pooled));
+        double *slice = ref_allocate(sides[a] * sides[b], sizeof(*slice)),
+               *pooled = ref_allocate(sides[a] * sides[b], sizeof(*pooled));
 
         for (int64_t s = 0; s < sides[across]; s++) {
             for (int64_t i = 0; i < sides[a] * sides[b]; i++)

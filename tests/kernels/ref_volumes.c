@@ -10,6 +10,16 @@ ref_voxels(struct image_extent extent)
     return extent.columns * extent.rows * extent.slices;
 }
 
+void *
+ref_allocate(int64_t count, size_t size)
+{
+    void *memory = calloc(count > 0 ? (size_t)count : 1, size);
+
+    if (!memory)
+        abort();
+    return memory;
+}
+
 uint64_t
 ref_random(uint64_t *state)
 {

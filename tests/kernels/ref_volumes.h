@@ -11,6 +11,9 @@
 
 int64_t ref_voxels(struct image_extent extent);
 
+/* Returns memory of zeros for a test; ends the program if memory is short. The caller must free it. */
+void *ref_allocate(int64_t count, size_t size);
+
 /* Returns the next number of a sequence (splitmix64). */
 uint64_t ref_random(uint64_t *state);
 

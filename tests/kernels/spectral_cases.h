@@ -3,25 +3,16 @@
 #define NOCTULE_SPECTRAL_CASES_H
 
 #include "kernels/filter/filter_private.h"
+#include "tests/kernels/ref_filter.h"
 #include "tests/kernels/ref_spectral.h"
 #include "tests/kernels/ref_volumes.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-struct spectral_case {
-    struct filter_demand demand;
-    struct filter_request request;
-    struct image_extent extent;
-    enum image_pixel pixel;
-    void *voxels;
-    int32_t *values; /* clipped */
-};
 
 /* Makes a small kernel, since the reference transforms it per slice. */
 static inline void
-spectral_make_gabor(struct spectral_case *each, uint64_t *random)
+spectral_make_gabor(struct filter_case *each, uint64_t *random)
 {
     static const double steps[] = {90, 45, 60, 72, 120, 180};
     struct filter_options *options = &each->demand.options;
@@ -39,15 +30,14 @@ spectral_make_gabor(struct spectral_case *each, uint64_t *random)
 }
 
 static inline void
-spectral_make_case(struct spectral_case *each, uint64_t seed)
+spectral_make_case(struct filter_case *each, uint64_t seed)
 {
     static const int32_t sides[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 15, 16, 17, 18, 24, 30, 31, 32, 40, 47};
     uint64_t random = seed;
     const int64_t kinds = sizeof(sides) / sizeof(sides[0]);
     struct filter_options *options = &each->demand.options;
 
-    *each =
-        (struct spectral_case){.demand.spacing = {1, 1, 1}, .pixel = (enum image_pixel)ref_random_below(&random, 3)};
+    *each = (struct filter_case){.demand.spacing = {1, 1, 1}, .pixel = (enum image_pixel)ref_random_below(&random, 3)};
     each->extent =
         (struct image_extent){sides[ref_random_below(&random, kinds)], sides[ref_random_below(&random, kinds)],
                               sides[ref_random_below(&random, seed % 2 ? kinds : 9)]};
@@ -68,10 +58,8 @@ spectral_make_case(struct spectral_case *each, uint64_t seed)
         each->request.padding = (struct image_range){0, 20};
         each->request.padded = -3;
     }
-    each->voxels = calloc((size_t)ref_voxels(each->extent), image_pixel_size(each->pixel));
-    each->values = calloc((size_t)ref_voxels(each->extent), sizeof(*each->values));
-    if (!each->voxels || !each->values)
-        abort();
+    each->voxels = ref_allocate(ref_voxels(each->extent), image_pixel_size(each->pixel));
+    each->values = ref_allocate(ref_voxels(each->extent), sizeof(*each->values));
     for (int64_t i = 0; i < ref_voxels(each->extent); i++) {
         const struct image_range range = image_pixel_range(each->pixel);
         const int64_t kind = ref_random_below(&random, 8);
@@ -99,48 +87,21 @@ spectral_make_case(struct spectral_case *each, uint64_t seed)
         each->request.values = each->values;
 }
 
-static inline void
-spectral_free_case(struct spectral_case *each)
-{
-    free(each->voxels);
-    free(each->values);
-}
-
-static inline int
-spectral_run_case(struct kernels_lane *lane, const struct spectral_case *each, const int32_t **codes,
-                  struct error *error)
-{
-    struct kernels_demand demand = {0};
-    double step;
-    void *voxels;
-    int rc;
-
-    filter_demand_set(&demand, &each->demand);
-    rc = kernels_volume_begin(lane, each->extent, each->pixel, &demand, &voxels, error);
-    if (rc)
-        return rc;
-    memcpy(voxels, each->voxels, (size_t)ref_voxels(each->extent) * image_pixel_size(each->pixel));
-    rc = kernels_volume_ready(lane, 0, each->extent.slices, error);
-    return rc ? rc : filter_run(lane, each->demand.options.kind, &each->request, codes, &step, error);
-}
-
 /* Computes the codes by the reference. The Laplacian of Gaussian before a Riesz transform is the lane's, since it has a
  * reference of its own. */
 static inline int
-spectral_expect(struct kernels_lane *lane, const struct spectral_case *each, int32_t *codes, struct error *error)
+spectral_expect(struct kernels_lane *lane, const struct filter_case *each, int32_t *codes, struct error *error)
 {
     const bool in_slice = each->demand.options.in_slice;
     double scale = 1 / (double)(each->extent.columns * each->extent.rows * (in_slice ? 1 : each->extent.slices));
-    double *response = calloc((size_t)ref_voxels(each->extent), sizeof(*response));
-    struct spectral_case first = *each;
+    double *response = ref_allocate(ref_voxels(each->extent), sizeof(*response)), step;
+    struct filter_case first = *each;
     const int32_t *values = each->values;
     int rc = 0;
 
-    if (!response)
-        abort();
     first.demand.options.kind = FILTER_LOG;
     if (each->demand.options.kind == FILTER_RIESZ_LOG) {
-        rc = spectral_run_case(lane, &first, &values, error);
+        rc = filter_run_codes(lane, &first, &values, &step, error);
         scale *= filter_step(&first.demand, each->request.limit);
     }
     if (each->demand.options.kind == FILTER_GABOR)

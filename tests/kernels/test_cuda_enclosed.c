@@ -101,12 +101,7 @@ make_suite(void)
     if (!quick)
         tcase_add_loop_test(gpu_pair_case(suite, "large"), large_sheets_are_the_cpus, 0, 6);
 #ifdef NOCTULE_CUDA
-    if (!quick) {
-        TCase *faults = tcase_create("faults");
-
-        suite_add_tcase(suite, faults);
-        tcase_add_loop_test(faults, any_call_may_fail, CUDA_FAULT_UNKNOWN, CUDA_FAULT_LOST + 1);
-    }
+    gpu_add_faults(suite, any_call_may_fail);
 #endif
     return suite;
 }

@@ -14,20 +14,21 @@ static struct error error;
 START_TEST(random_cases)
 {
     for (uint64_t seed = 0; seed < (quick ? 24 : 600); seed++) {
-        struct spectral_case each;
+        struct filter_case each;
         const int32_t *codes = NULL;
+        double step;
         int32_t *expected;
 
         spectral_make_case(&each, seed);
         expected = calloc((size_t)ref_voxels(each.extent), sizeof(*expected));
         ck_assert_ptr_nonnull(expected);
         ck_assert_msg(spectral_expect(lanes[0], &each, expected, &error) == 0, "%s", error.message);
-        ck_assert_msg(spectral_run_case(lanes[1], &each, &codes, &error) == 0, "%s", error.message);
+        ck_assert_msg(filter_run_codes(lanes[1], &each, &codes, &step, &error) == 0, "%s", error.message);
         for (int64_t i = 0; i < ref_voxels(each.extent); i++)
             ck_assert_msg(codes[i] == expected[i], "case %llu, voxel %lld: %d, not %d", (unsigned long long)seed,
                           (long long)i, codes[i], expected[i]);
         free(expected);
-        spectral_free_case(&each);
+        filter_free_case(&each);
     }
 }
 
@@ -39,17 +40,18 @@ static int
 run_case(struct kernels_lane *lane, void *context)
 {
     const int32_t *codes;
+    double step;
 
-    return spectral_run_case(lane, (const struct spectral_case *)context, &codes, &error);
+    return filter_run_codes(lane, (const struct filter_case *)context, &codes, &step, &error);
 }
 
 START_TEST(any_call_may_fail)
 {
-    struct spectral_case each;
+    struct filter_case each;
 
     spectral_make_case(&each, 5);
     fail_each_call((enum cuda_fault_kind)_i, run_case, &each);
-    spectral_free_case(&each);
+    filter_free_case(&each);
 }
 
 END_TEST
@@ -64,12 +66,7 @@ make_suite(void)
 
     tcase_add_test(parity, random_cases);
 #ifdef NOCTULE_CUDA
-    if (!quick) {
-        TCase *faults = tcase_create("faults");
-
-        suite_add_tcase(suite, faults);
-        tcase_add_loop_test(faults, any_call_may_fail, CUDA_FAULT_UNKNOWN, CUDA_FAULT_LOST + 1);
-    }
+    gpu_add_faults(suite, any_call_may_fail);
 #endif
     return suite;
 }

@@ -295,10 +295,7 @@ make_suite(void)
     tcase_add_loop_test(parity, large_volumes_are_the_cpus, 0, CONTENTS);
     tcase_add_loop_test(parity, balls_of_each_radius, 0, 19);
 #ifdef NOCTULE_CUDA
-    TCase *faults = tcase_create("faults");
-
-    suite_add_tcase(suite, faults);
-    tcase_add_loop_test(faults, any_call_may_fail, CUDA_FAULT_UNKNOWN, CUDA_FAULT_LOST + 1);
+    gpu_add_faults(suite, any_call_may_fail);
 #endif
     return suite;
 }

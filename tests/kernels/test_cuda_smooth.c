@@ -12,15 +12,6 @@
 
 static struct error error;
 
-static void *
-room(int64_t count, size_t size)
-{
-    void *memory = calloc((size_t)count, size);
-
-    ck_assert_ptr_nonnull(memory);
-    return memory;
-}
-
 START_TEST(random_blocks)
 {
     for (uint64_t seed = 0; seed < (quick ? 12 : 600); seed++) {
@@ -28,7 +19,7 @@ START_TEST(random_blocks)
 
         coarse_make_case(&each, quick ? 17 * seed + 1 : seed);
         const int64_t count = ref_voxels(each.request.grid.extent);
-        int16_t *expected = room(count, sizeof(*expected)), *blocks = room(count, sizeof(*blocks));
+        int16_t *expected = ref_allocate(count, sizeof(*expected)), *blocks = ref_allocate(count, sizeof(*blocks));
 
         ref_coarse(each.extent, each.pixel, each.voxels, &each.request, expected);
         ck_assert_msg(coarse_run_case(lanes[1], &each, blocks, &error) == 0, "%s", error.message);
@@ -51,10 +42,10 @@ START_TEST(random_filters)
         smooth_make_case(&each, quick ? 13 * seed : seed);
         const size_t words = smooth_words(&each), bins = (size_t)each.request.bins;
         struct smooth_request expected = each.request;
-        int32_t *filtered = room(ref_voxels(each.extent), sizeof(*filtered));
+        int32_t *filtered = ref_allocate(ref_voxels(each.extent), sizeof(*filtered));
 
-        expected.bits = room((int64_t)words, sizeof(*expected.bits));
-        expected.histogram = room((int64_t)bins, sizeof(*expected.histogram));
+        expected.bits = ref_allocate((int64_t)words, sizeof(*expected.bits));
+        expected.histogram = ref_allocate((int64_t)bins, sizeof(*expected.histogram));
         ref_smooth_values(each.extent, each.pixel, each.voxels, each.spacing, &each.request, filtered);
         ref_smooth_results(each.extent, filtered, &expected);
         ck_assert_msg(smooth_run_case(lanes[1], &each, &error) == 0, "%s", error.message);
@@ -83,7 +74,7 @@ run_both(struct kernels_lane *lane, void *context)
     if (rc)
         return rc;
     coarse_make_case(&blocks, 3);
-    found = room(ref_voxels(blocks.request.grid.extent), sizeof(*found));
+    found = ref_allocate(ref_voxels(blocks.request.grid.extent), sizeof(*found));
     rc = coarse_run_case(lane, &blocks, found, &error);
     free(found);
     coarse_free_case(&blocks);
@@ -113,12 +104,7 @@ make_suite(void)
     tcase_add_test(parity, random_blocks);
     tcase_add_test(parity, random_filters);
 #ifdef NOCTULE_CUDA
-    if (!quick) {
-        TCase *faults = tcase_create("faults");
-
-        suite_add_tcase(suite, faults);
-        tcase_add_loop_test(faults, any_call_may_fail, CUDA_FAULT_UNKNOWN, CUDA_FAULT_LOST + 1);
-    }
+    gpu_add_faults(suite, any_call_may_fail);
 #endif
     return suite;
 }

@@ -1211,10 +1211,7 @@ make_suite(void)
     if (getenv("NOCTULE_TEST_VOLUMES"))
         tcase_add_test(parity, real_series_are_the_cpus);
 #ifdef NOCTULE_CUDA
-    TCase *faults = tcase_create("faults");
-
-    suite_add_tcase(suite, faults);
-    tcase_add_loop_test(faults, any_call_may_fail, CUDA_FAULT_UNKNOWN, CUDA_FAULT_LOST + 1);
+    gpu_add_faults(suite, any_call_may_fail);
 #endif
     return suite;
 }

@@ -103,7 +103,7 @@ END_TEST
 START_TEST(random_cases)
 {
     for (uint64_t seed = 0; seed < CASES / (uint64_t)test_share(); seed++) {
-        struct spectral_case each;
+        struct filter_case each;
         int64_t count;
         int32_t *expected;
 
@@ -113,15 +113,16 @@ START_TEST(random_cases)
         ck_assert_msg(spectral_expect(variants[0].lane, &each, expected, &error) == 0, "%s", error.message);
         for (size_t i = 0; i < variant_count; i++) {
             const int32_t *codes = NULL;
+            double step;
 
-            ck_assert_msg(spectral_run_case(variants[i].lane, &each, &codes, &error) == 0, "%s", error.message);
+            ck_assert_msg(filter_run_codes(variants[i].lane, &each, &codes, &step, &error) == 0, "%s", error.message);
             for (int64_t v = 0; v < count; v++)
                 ck_assert_msg(codes[v] == expected[v], "case %llu, %s, %d threads, voxel %lld: %d, not %d",
                               (unsigned long long)seed, variants[i].isa, variants[i].threads, (long long)v, codes[v],
                               expected[v]);
         }
         free(expected);
-        spectral_free_case(&each);
+        filter_free_case(&each);
     }
 }
 
@@ -129,42 +130,43 @@ END_TEST
 
 START_TEST(refusals)
 {
-    struct spectral_case each;
+    struct filter_case each;
     const int32_t *codes;
+    double step;
 
     spectral_make_case(&each, 0);
     each.request.values = NULL;
     each.demand.values = false;
     each.demand.options = (struct filter_options){.kind = FILTER_SIMONCELLI, .level = 0};
-    ck_assert_int_eq(spectral_run_case(variants[0].lane, &each, &codes, &error), -EINVAL);
+    ck_assert_int_eq(filter_run_codes(variants[0].lane, &each, &codes, &step, &error), -EINVAL);
     each.demand.options.level = FILTER_MAX_LEVEL + 1;
-    ck_assert_int_eq(spectral_run_case(variants[0].lane, &each, &codes, &error), -EINVAL);
+    ck_assert_int_eq(filter_run_codes(variants[0].lane, &each, &codes, &step, &error), -EINVAL);
     each.demand.options = (struct filter_options){.kind = FILTER_RIESZ_SIMONCELLI, .level = 1};
-    ck_assert_int_eq(spectral_run_case(variants[0].lane, &each, &codes, &error), -EINVAL); /* of no order */
+    ck_assert_int_eq(filter_run_codes(variants[0].lane, &each, &codes, &step, &error), -EINVAL); /* of no order */
     each.demand.options.riesz[0] = 1;
-    ck_assert_int_eq(spectral_run_case(variants[0].lane, &each, &codes, &error), 0);
+    ck_assert_int_eq(filter_run_codes(variants[0].lane, &each, &codes, &step, &error), 0);
     each.demand.options.pooling = FILTER_MAX;
-    ck_assert_int_eq(spectral_run_case(variants[0].lane, &each, &codes, &error), -EINVAL);
+    ck_assert_int_eq(filter_run_codes(variants[0].lane, &each, &codes, &step, &error), -EINVAL);
     each.demand.options = (struct filter_options){
         .kind = FILTER_GABOR, .sigma_mm = 1, .gamma = 1, .lambda_mm = 2, .theta_degrees = 45, .pooling = FILTER_MAX};
-    ck_assert_int_eq(spectral_run_case(variants[0].lane, &each, &codes, &error), 0);
+    ck_assert_int_eq(filter_run_codes(variants[0].lane, &each, &codes, &step, &error), 0);
     each.demand.options.theta_degrees = 50; /* does not divide a turn */
-    ck_assert_int_eq(spectral_run_case(variants[0].lane, &each, &codes, &error), -EINVAL);
+    ck_assert_int_eq(filter_run_codes(variants[0].lane, &each, &codes, &step, &error), -EINVAL);
     each.demand.options.theta_degrees = 45;
     each.demand.options.gamma = 0;
-    ck_assert_int_eq(spectral_run_case(variants[0].lane, &each, &codes, &error), -EINVAL);
+    ck_assert_int_eq(filter_run_codes(variants[0].lane, &each, &codes, &step, &error), -EINVAL);
     each.demand.options.gamma = 0.001;
-    ck_assert_int_eq(spectral_run_case(variants[0].lane, &each, &codes, &error), -E2BIG);
+    ck_assert_int_eq(filter_run_codes(variants[0].lane, &each, &codes, &step, &error), -E2BIG);
     ck_assert_int_eq(error.code, CODE_VOLUME_TOO_LARGE);
-    spectral_free_case(&each);
-    each = (struct spectral_case){.demand.options = {.kind = FILTER_SIMONCELLI, .level = 1},
-                                  .demand.spacing = {1, 1, 1},
-                                  .request = {.limit = 1, .padding = {1, 0}},
-                                  .extent = {FFT_MAX_SIDE + 1, 1, 1}};
+    filter_free_case(&each);
+    each = (struct filter_case){.demand.options = {.kind = FILTER_SIMONCELLI, .level = 1},
+                                .demand.spacing = {1, 1, 1},
+                                .request = {.limit = 1, .padding = {1, 0}},
+                                .extent = {FFT_MAX_SIDE + 1, 1, 1}};
     each.voxels = allocate(FFT_MAX_SIDE + 1, 1);
-    ck_assert_int_eq(spectral_run_case(variants[0].lane, &each, &codes, &error), -E2BIG);
+    ck_assert_int_eq(filter_run_codes(variants[0].lane, &each, &codes, &step, &error), -E2BIG);
     ck_assert_int_eq(error.code, CODE_VOLUME_TOO_LARGE);
-    spectral_free_case(&each);
+    filter_free_case(&each);
 }
 
 END_TEST

@@ -16,6 +16,8 @@
 
 enum { SOURCE_DAEMON, SOURCE_DATABASE, ACK_MAY, ACK_NEVER };
 
+const char *const alert_words[] = {[ALERT_WAITS] = "waits", [ALERT_ATTENTION] = "attention", [ALERT_BROKEN] = "broken"};
+
 static const struct alert_row alert_rows[] = {
 
 #define ALERT(kind_, source_, acknowledge_, message_, remedy_)                                                         \

@@ -26,6 +26,9 @@ enum alert_severity {
     ALERT_BROKEN,    /* the service does not do its work */
 };
 
+/* "waits", "attention", "broken" */
+extern const char *const alert_words[];
+
 enum alert_kind {
 
 #define ALERT(kind, ...) ALERT_##kind,

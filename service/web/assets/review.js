@@ -1,4 +1,4 @@
-/* review.js - keys of the Review page: j next, k previous, a accept, r reason. None while typing. The page works without. */
+/* review.js - keys of the Review page: j next, k previous, a accept, r reason. Keys do not act in a text field. The page works without scripts. */
 "use strict";
 (() => {
     const box = document.createElement("label");

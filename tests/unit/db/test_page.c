@@ -123,13 +123,17 @@ START_TEST(a_first_job_has_no_progress)
 END_TEST
 
 static void
-refuse_series(int number)
+quarantine(int number)
 {
-    char uid[32];
-    snprintf(uid, sizeof uid, "1.2.%d", number);
-    int64_t id = sample_series(s.queue, uid, 2);
-    struct queue_stack stack = {.code = CODE_MISSING_SLICE, .message = "one is missing"};
-    ck_assert_int_eq(queue_settle(s.queue, id, 1, "quiet", &stack, 1, SAMPLE_NOW), 0);
+    char path[32];
+    snprintf(path, sizeof path, "%d.dcm", number);
+    const struct queue_quarantine file = {.path = path,
+                                          .original_path = "",
+                                          .series_uid = "",
+                                          .sop_instance_uid = "",
+                                          .code = CODE_FILE_UNREADABLE,
+                                          .message = "not DICOM"};
+    ck_assert_int_ge(queue_add_quarantine(s.queue, &file, SAMPLE_NOW), 0);
 }
 
 /* All of one time, as after a restart: each is listed exactly once. */
@@ -137,16 +141,16 @@ START_TEST(a_list_continues_after_its_mark)
 {
     enum { COUNT = 2 * PAGE_ROWS + 1 };
 
-    char *uids[COUNT + 1];
+    char *files[COUNT + 1];
     for (int i = 0; i < COUNT; i++)
-        refuse_series(i + 1);
-    ck_assert_uint_eq(ask_all(WEB_REFUSED, "series_uid", 3, uids, COUNT + 1), COUNT);
+        quarantine(i + 1);
+    ck_assert_uint_eq(ask_all(WEB_QUARANTINED, "number", 3, files, COUNT + 1), COUNT);
     for (int i = 0; i < COUNT; i++) {
         for (int k = 0; k < i; k++)
-            ck_assert_str_ne(uids[i], uids[k]);
+            ck_assert_str_ne(files[i], files[k]);
     }
     for (int i = 0; i < COUNT; i++)
-        free(uids[i]);
+        free(files[i]);
 }
 
 END_TEST
@@ -213,12 +217,12 @@ END_TEST
 
 START_TEST(a_full_last_page_has_no_next_page)
 {
-    char *uids[PAGE_ROWS + 1];
+    char *files[PAGE_ROWS + 1];
     for (int i = 0; i < PAGE_ROWS; i++)
-        refuse_series(i + 1);
-    ck_assert_uint_eq(ask_all(WEB_REFUSED, "series_uid", 1, uids, PAGE_ROWS + 1), PAGE_ROWS);
+        quarantine(i + 1);
+    ck_assert_uint_eq(ask_all(WEB_QUARANTINED, "number", 1, files, PAGE_ROWS + 1), PAGE_ROWS);
     for (int i = 0; i < PAGE_ROWS; i++)
-        free(uids[i]);
+        free(files[i]);
 }
 
 END_TEST
@@ -227,17 +231,17 @@ START_TEST(slow_queries_are_interrupted)
 {
     struct report_table list;
     for (int i = 0; i < 40; i++)
-        refuse_series(i + 1);
+        quarantine(i + 1);
     report_bound(report, 0);
     int rc = 0;
     for (int i = 0; rc == 0 && i < 1000; i++) { /* progress is checked every so many steps */
-        rc = report_page(report, WEB_REFUSED, &(struct report_query){0}, &list, &error);
+        rc = report_page(report, WEB_QUARANTINED, &(struct report_query){0}, &list, &error);
         if (rc == 0)
             report_table_free(&list);
     }
     ck_assert_int_eq(rc, -ETIMEDOUT);
     report_release(report);
-    ask(WEB_REFUSED, &(struct report_query){0}, &list);
+    ask(WEB_QUARANTINED, &(struct report_query){0}, &list);
     report_table_free(&list);
 }
 
