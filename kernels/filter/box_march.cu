@@ -71,6 +71,7 @@ __launch_bounds__(BOX_THREADS) separable_box_march(struct box_pass pass)
     int32_t from[SHARE], next[SHARE]; /* places of a thread's values within a slice; negative: 0 */
     int32_t *to[SHARE];               /* in the tile; NULL: none */
     Value totals[OUTPUTS] = {};
+    bool within = false; /* the slice of `next` is in the volume */
     int oldest = 0;
 
 #pragma unroll
@@ -89,9 +90,8 @@ __launch_bounds__(BOX_THREADS) separable_box_march(struct box_pass pass)
     const auto fetch = [&](int64_t z) {
         const int64_t place = filter_place(z, pass.sides[2], pass.boundary);
 
-#pragma unroll
-        for (int i = 0; i < SHARE; i++)
-            next[i] = place < 0 || from[i] < 0 ? 0 : separable_value(pass.input, place * slice + from[i]);
+        within = place >= 0;
+        separable_read(pass.input, max(place, (int64_t)0) * slice, from, next);
     };
 
     fetch(first - pass.half[2]);
@@ -100,7 +100,7 @@ __launch_bounds__(BOX_THREADS) separable_box_march(struct box_pass pass)
 #pragma unroll
         for (int i = 0; i < SHARE; i++)
             if (to[i])
-                *to[i] = next[i];
+                *to[i] = within && from[i] >= 0 ? separable_value(pass.input, next[i]) : 0;
         __syncthreads();
         fetch(z + 1);
         box_along_x(pass, tile);

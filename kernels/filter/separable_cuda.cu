@@ -17,8 +17,11 @@ enum {
     SEPARABLE_LINE = SEPARABLE_WARP * SEPARABLE_OUTPUTS,   /* values along x of a tile of separable_rows */
     SEPARABLE_DEPTH = SEPARABLE_WARPS * SEPARABLE_OUTPUTS, /* values along the axis of a tile of separable_across */
     SEPARABLE_ROOM = SEPARABLE_WIDTH,                      /* values around them */
-    SEPARABLE_TILES = 1 << 20,                             /* max blocks of a grid */
-    SEPARABLE_BETWEEN = 64 << 20,                          /* bytes of a group of slices between x and y */
+    SEPARABLE_SHARE =
+        (SEPARABLE_LINE + SEPARABLE_ROOM + SEPARABLE_WARP - 1) / SEPARABLE_WARP, /* of a thread of separable_rows */
+    SEPARABLE_BATCH = 8,          /* values that a thread of separable_across reads at a time */
+    SEPARABLE_TILES = 1 << 20,    /* max blocks of a grid */
+    SEPARABLE_BETWEEN = 32 << 20, /* bytes of a group of slices between x and y */
 };
 
 /* An axis to filter along: `side` values `stride` apart, in lines that belong to `columns` adjacent voxels and repeat
@@ -56,6 +59,19 @@ struct separable_rows_pass {
     void *to[SEPARABLE_KERNELS];
     int count;
 };
+
+static __device__ __noinline__ int32_t
+separable_place_outside(int32_t i, int32_t side, enum filter_boundary boundary)
+{
+    return (int32_t)filter_place(i, side, boundary);
+}
+
+/* As filter_place(). Few places are outside. */
+static __device__ __forceinline__ int32_t
+separable_place(int32_t i, int32_t side, enum filter_boundary boundary)
+{
+    return (uint32_t)i < (uint32_t)side ? i : separable_place_outside(i, side, boundary);
+}
 
 static __device__ void
 separable_fill_weights(const struct separable_axis &axis, int kernel, double *weights)
@@ -113,7 +129,9 @@ static __device__ __forceinline__ void
 separable_sum_ends(const struct separable_axis &axis, int kernel, int64_t at, double sums[SEPARABLE_OUTPUTS],
                    const Load &load)
 {
-    for (int i = 0; i < SEPARABLE_OUTPUTS && axis.edge > 0; i++) {
+    if (axis.edge == 0)
+        return;
+    for (int i = 0; i < SEPARABLE_OUTPUTS; i++) {
         const int64_t place = at + i;
 
         if (place >= axis.side || (place >= axis.edge && place < axis.side - axis.edge))
@@ -159,33 +177,52 @@ separable_spread(int i)
     return i + i / SEPARABLE_OUTPUTS;
 }
 
+/* Values of a row per warp, and those filtered by one kernel, which threads write in the order of the row. */
+template <typename Value> struct separable_rows_tile {
+    Value values[SEPARABLE_WARPS][(SEPARABLE_LINE + SEPARABLE_ROOM) * 9 / 8 + 1];
+    Value filtered[SEPARABLE_WARPS][SEPARABLE_LINE * 9 / 8];
+};
+
 /* Reads values and filters them along x by all kernels. Pages are rows, one per warp. */
 template <typename Value, bool BOX>
 static __global__ void
-__launch_bounds__(SEPARABLE_THREADS) separable_rows(struct separable_rows_pass pass)
+__launch_bounds__(SEPARABLE_THREADS, 2) separable_rows(struct separable_rows_pass pass)
 {
-    __shared__ Value tile[SEPARABLE_WARPS][(SEPARABLE_LINE + SEPARABLE_ROOM) * 9 / 8 + 1];
+    extern __shared__ __align__(16) unsigned char separable_memory[];
+    struct separable_rows_tile<Value> &tile = *(struct separable_rows_tile<Value> *)separable_memory;
     __shared__ double weights[SEPARABLE_WIDTH];
     const struct separable_lines &lines = pass.lines;
-    const int64_t across = (lines.side + SEPARABLE_LINE - 1) / SEPARABLE_LINE;
-    const int64_t tiles = across * ((lines.pages + SEPARABLE_WARPS - 1) / SEPARABLE_WARPS);
+    const uint32_t across = (uint32_t)((lines.side + SEPARABLE_LINE - 1) / SEPARABLE_LINE);
+    const uint32_t tiles = across * (uint32_t)((lines.pages + SEPARABLE_WARPS - 1) / SEPARABLE_WARPS);
     const int line = (int)threadIdx.x / SEPARABLE_WARP, lane = (int)threadIdx.x % SEPARABLE_WARP;
     int before;
     const int around = separable_around<BOX>(lines, &before);
 
-    for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-        const int64_t left = t % across * SEPARABLE_LINE, row = t / across * SEPARABLE_WARPS + line;
+    for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+        const int64_t left = (int64_t)(t % across) * SEPARABLE_LINE;
+        const int64_t row = (int64_t)(t / across) * SEPARABLE_WARPS + line;
         const int64_t from = pass.first + min(row, lines.pages - 1) * lines.page, x = left + SEPARABLE_OUTPUTS * lane;
+        int32_t places[SEPARABLE_SHARE], stored[SEPARABLE_SHARE];
 
         __syncthreads();
-        for (int i = lane; i < SEPARABLE_LINE + around; i += SEPARABLE_WARP) {
-            const int64_t place = filter_place(left + i - before, lines.side, lines.boundary);
+#pragma unroll
+        for (int i = 0; i < SEPARABLE_SHARE; i++) {
+            const int at = lane + i * SEPARABLE_WARP;
 
-            tile[line][separable_spread(i)] = place < 0 ? 0 : (Value)separable_value(pass.input, from + place);
+            places[i] = at < SEPARABLE_LINE + around
+                            ? separable_place((int)left + at - before, (int)lines.side, lines.boundary)
+                            : -1;
         }
+        separable_read(pass.input, from, places, stored);
+#pragma unroll
+        for (int i = 0; i < SEPARABLE_SHARE; i++)
+            if (lane + i * SEPARABLE_WARP < SEPARABLE_LINE + around)
+                tile.values[line][separable_spread(lane + i * SEPARABLE_WARP)] =
+                    places[i] < 0 ? 0 : (Value)separable_value(pass.input, stored[i]);
         for (int k = 0; k < pass.count; k++) {
-            const auto load = [&](int j) { return tile[line][separable_spread(SEPARABLE_OUTPUTS * lane + j)]; };
-            Value *to = (Value *)pass.to[k] + row * lines.page;
+            const Value *own = &tile.values[line][separable_spread(SEPARABLE_OUTPUTS * lane)];
+            const auto load = [&](int j) { return own[separable_spread(j)]; };
+            Value *to = (Value *)pass.to[k] + row * lines.page + left;
             Value sums[SEPARABLE_OUTPUTS];
 
             __syncthreads();
@@ -197,9 +234,17 @@ __launch_bounds__(SEPARABLE_THREADS) separable_rows(struct separable_rows_pass p
                 separable_sum(weights, around + 1, sums, load);
                 separable_sum_ends(lines.axis, pass.kernels[k], x, sums, load);
             }
+#pragma unroll
             for (int i = 0; i < SEPARABLE_OUTPUTS; i++)
-                if (row < lines.pages && x + i < lines.side)
-                    to[x + i] = sums[i];
+                tile.filtered[line][separable_spread(SEPARABLE_OUTPUTS * lane) + i] = sums[i];
+            __syncwarp();
+#pragma unroll
+            for (int i = 0; i < SEPARABLE_OUTPUTS; i++) {
+                const int at = lane + i * SEPARABLE_WARP;
+
+                if (row < lines.pages && left + at < lines.side)
+                    to[at] = tile.filtered[line][separable_spread(at)];
+            }
         }
     }
 }
@@ -225,6 +270,27 @@ separable_write(const struct separable_across_pass &pass, int64_t at, Value tota
     pass.codes[at] = filter_code(__dmul_rn((double)total, pass.factor));
 }
 
+/* Fills a tile of `count` values per column. read(i) reads value i; nothing waits for one before a batch is read. */
+template <typename Value, typename Read>
+static __device__ __forceinline__ void
+separable_fill_tile(int count, Value *tile, const Read &read)
+{
+    const int lane = (int)threadIdx.x % SEPARABLE_WARP, warp = (int)threadIdx.x / SEPARABLE_WARP;
+
+    for (int i = warp; i < count; i += SEPARABLE_WARPS * SEPARABLE_BATCH) {
+        Value values[SEPARABLE_BATCH];
+
+#pragma unroll
+        for (int b = 0; b < SEPARABLE_BATCH; b++)
+            if (i + b * SEPARABLE_WARPS < count)
+                values[b] = read(i + b * SEPARABLE_WARPS);
+#pragma unroll
+        for (int b = 0; b < SEPARABLE_BATCH; b++)
+            if (i + b * SEPARABLE_WARPS < count)
+                tile[(i + b * SEPARABLE_WARPS) * SEPARABLE_WARP + lane] = values[b];
+    }
+}
+
 /* Filters along y or z. Pages are slices, or rows. */
 template <typename Value, bool BOX>
 static __global__ void
@@ -234,16 +300,20 @@ __launch_bounds__(SEPARABLE_THREADS, 3) separable_across(struct separable_across
     __shared__ double weights[SEPARABLE_WIDTH];
     Value *tile = (Value *)separable_memory;
     const struct separable_lines &lines = pass.lines;
-    const int64_t across = (lines.columns + SEPARABLE_WARP - 1) / SEPARABLE_WARP;
-    const int64_t down = (lines.side + SEPARABLE_DEPTH - 1) / SEPARABLE_DEPTH;
+    const uint32_t across = (uint32_t)((lines.columns + SEPARABLE_WARP - 1) / SEPARABLE_WARP);
+    const uint32_t down = (uint32_t)((lines.side + SEPARABLE_DEPTH - 1) / SEPARABLE_DEPTH);
+    const uint32_t tiles = across * down * (uint32_t)lines.pages;
     const int lane = (int)threadIdx.x % SEPARABLE_WARP, warp = (int)threadIdx.x / SEPARABLE_WARP;
     const int at = warp * SEPARABLE_OUTPUTS;
     int before;
     const int around = separable_around<BOX>(lines, &before);
 
-    for (int64_t t = blockIdx.x; t < across * down * lines.pages; t += gridDim.x) {
-        const int64_t x = t % across * SEPARABLE_WARP + lane, page = t / across / down;
-        const int64_t top = t / across % down * SEPARABLE_DEPTH;
+    for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+        const int64_t x = (int64_t)(t % across) * SEPARABLE_WARP + lane, page = t / across / down;
+        const int64_t top = (int64_t)(t / across % down) * SEPARABLE_DEPTH;
+        const int first = (int)top - before;
+        const bool inside = first >= 0 && first + SEPARABLE_DEPTH + around <= lines.side;
+        const uint64_t stride = (uint64_t)lines.stride;
         const auto load = [&](int j) { return tile[(at + j) * SEPARABLE_WARP + lane]; };
         Value totals[SEPARABLE_OUTPUTS] = {};
 
@@ -254,11 +324,15 @@ __launch_bounds__(SEPARABLE_THREADS, 3) separable_across(struct separable_across
 
             __syncthreads();
             if (k == 0 || part.from != pass.parts[k - 1].from)
-                for (int i = warp; i < SEPARABLE_DEPTH + around; i += SEPARABLE_WARPS) {
-                    const int64_t place = filter_place(top + i - before, lines.side, lines.boundary);
+                if (inside)
+                    separable_fill_tile(SEPARABLE_DEPTH + around, tile,
+                                        [&](int i) { return from[(uint32_t)(first + i) * stride]; });
+                else
+                    separable_fill_tile(SEPARABLE_DEPTH + around, tile, [&](int i) {
+                        const int32_t place = separable_place(first + i, (int)lines.side, lines.boundary);
 
-                    tile[i * SEPARABLE_WARP + lane] = place < 0 ? 0 : from[place * lines.stride];
-                }
+                        return place < 0 ? 0 : from[(uint32_t)place * stride];
+                    });
             if constexpr (BOX) {
                 __syncthreads();
                 separable_sum_box(lines.half, sums, load);
@@ -269,13 +343,22 @@ __launch_bounds__(SEPARABLE_THREADS, 3) separable_across(struct separable_across
                 __syncthreads();
                 separable_sum(weights, around + 1, sums, load);
                 separable_sum_ends(lines.axis, part.kernel, top + at, sums, load);
-                for (int i = 0; i < SEPARABLE_OUTPUTS; i++)
-                    totals[i] = separable_pool(pass.pooling, part.sign, k == 0, totals[i], sums[i]);
+                if (pass.pooling == FILTER_MAX || pass.pooling == FILTER_MIN)
+                    for (int i = 0; i < SEPARABLE_OUTPUTS; i++)
+                        totals[i] = separable_pool(pass.pooling, part.sign, k == 0, totals[i], sums[i]);
+                else
+#pragma unroll
+                    for (int i = 0; i < SEPARABLE_OUTPUTS; i++)
+                        totals[i] += part.sign < 0 ? -sums[i] : sums[i];
             }
         }
-        for (int i = 0; i < SEPARABLE_OUTPUTS && top + at + i < lines.side; i++)
-            if (x < lines.columns)
-                separable_write<Value, BOX>(pass, page * lines.page + (top + at + i) * lines.stride + x, totals[i]);
+        const int64_t to = page * lines.page + (top + at) * lines.stride + x;
+        const int outputs = x < lines.columns ? (int)min(lines.side - top - at, (int64_t)SEPARABLE_OUTPUTS) : 0;
+
+#pragma unroll
+        for (int i = 0; i < SEPARABLE_OUTPUTS; i++)
+            if (i < outputs)
+                separable_write<Value, BOX>(pass, to + i * lines.stride, totals[i]);
         __syncthreads();
     }
 }
@@ -310,7 +393,7 @@ cuda_separable_needs(struct kernels_lane *lane, const void *demand)
     /* A run refuses what has no plan. */
     if (separable_plan_make(&own->demand, &lane->extent, &own->plan))
         own->plan.box = true;
-    own->march = separable_march_fits(&own->plan);
+    own->march = separable_march_fits(&own->plan, &lane->extent);
     own->box_march = separable_box_fits(&own->plan, &lane->extent);
     own->group = SEPARABLE_BETWEEN / (slice * max(own->plan.kernel_count, 1));
     own->group = min(max(own->group, (int64_t)1), lane->extent.slices);
@@ -329,7 +412,7 @@ cuda_separable_place(struct kernels_lane *lane, struct kernels_memory *memory)
         cuda_take(&memory->device, &own->planes, voxels,
                   (size_t)(plan->extreme || own->march ? 1 : max(plan->plane_count, 1)));
     }
-    if (own->march ? separable_march_pools(plan) : plan->extreme && plan->plane_count > 1)
+    if (!own->march && plan->extreme && plan->plane_count > 1)
         cuda_take(&memory->device, &own->pooled, voxels);
     if (plan->energy && own->box_march)
         cuda_take(&memory->device, &own->responses, voxels);
@@ -398,10 +481,14 @@ separable_launch_rows(const struct separable_queueing *run, const struct separab
 {
     const int64_t tiles = ((pass->lines.side + SEPARABLE_LINE - 1) / SEPARABLE_LINE) *
                           ((pass->lines.pages + SEPARABLE_WARPS - 1) / SEPARABLE_WARPS);
+    struct cuda_device *device = cuda_device_of(&run->lane->base);
     const unsigned grid = (unsigned)min(tiles, (int64_t)SEPARABLE_TILES);
 
-    separable_rows<Value, BOX><<<grid, SEPARABLE_THREADS, 0, run->lane->work>>>(*pass);
-    CUDA_LAUNCHED(cuda_device_of(&run->lane->base));
+    CUDA_TRY(device, cudaFuncSetAttribute(separable_rows<Value, BOX>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          (int)sizeof(struct separable_rows_tile<Value>)));
+    separable_rows<Value, BOX>
+        <<<grid, SEPARABLE_THREADS, sizeof(struct separable_rows_tile<Value>), run->lane->work>>>(*pass);
+    CUDA_LAUNCHED(device);
     return 0;
 }
 
@@ -491,8 +578,7 @@ separable_queue_terms(struct separable_queueing *run, struct error *error)
     for (int axis = 0; axis < 3; axis++)
         separable_fill(plan, axis, own->host_weights[axis]);
     if (own->march) {
-        const struct separable_output output = {separable_march_pools(plan) ? own->pooled : NULL, run->codes,
-                                                run->factor};
+        const struct separable_output output = {run->codes, run->factor};
         struct separable_plan of_host = *plan;
 
         for (int axis = 0; axis < 3; axis++)
@@ -554,7 +640,7 @@ separable_queue_mean(const struct separable_queueing *run, double largest, struc
 {
     const struct separable_plan *plan = &run->own->plan;
     const bool narrow = largest / plan->box_scale < INT32_MAX;
-    const struct separable_output output = {NULL, run->codes, run->factor};
+    const struct separable_output output = {run->codes, run->factor};
 
     if (run->own->box_march)
         return separable_box_queue(run->lane, plan, &run->input, &output, narrow, error);
@@ -586,6 +672,8 @@ cuda_separable_queue(struct cuda_lane *lane, const struct filter_task *job, int3
         CUDA_SEND(lane, own->values, job->request->values, (size_t)image_voxels(&lane->base.extent));
         run.input.from = own->values;
         run.input.kind = SEPARABLE_VALUES;
+        run.input.request.padding = {1, 0};
+        run.input.request.offset = 0;
     }
     run.factor = (plan->box ? plan->box_scale : plan->scale) / job->step;
     if (plan->box)
@@ -595,6 +683,7 @@ cuda_separable_queue(struct cuda_lane *lane, const struct filter_task *job, int3
         return rc;
     run.input.from = run.codes;
     run.input.kind = SEPARABLE_CODES;
+    run.input.request = {INT32_MAX, 0, {1, 0}, 0, NULL};
     run.codes = own->codes;
     run.factor = plan->box_scale;
     return separable_queue_mean(&run, 1 << 30, error);

@@ -1,45 +1,75 @@
 /*
  * separable_march.cu - separable filters of few taps on the GPU, in one kernel. A block filters a tile of each slice along
- * x and y in shared memory, and walks along z. A thread keeps the sums of the next outputs of its columns, to which each
- * slice adds its share.
+ * x and y in shared memory, and walks along z. A thread keeps, of each of its columns, either the last values or the sums
+ * of the next outputs.
+ *
+ * Few threads fit a multiprocessor, so that a thread must have many independent sums. Therefore the units of a form are
+ * filtered without branches: sums have units with weights of 0, and extremes have units twice.
  */
 #include "kernels/filter/separable_march.cuh"
 
 enum {
     MARCH_WIDTH = 7,  /* taps */
     MARCH_NARROW = 5, /* of integers */
-    MARCH_UNITS = 6,
+    MARCH_UNITS = 12,
     MARCH_LANES = 32,
     MARCH_WARPS = 8,
     MARCH_THREADS = MARCH_LANES * MARCH_WARPS,
     MARCH_DEPTH = 64, /* slices of a block */
 };
 
-/* A kernel along x and one along y, and the sign of their response. */
-struct march_part {
-    int x, y, sign;
+/* A form of the kernel for Value: double, or 32-bit integers that hold all sums. A unit is a sum of kernels along x and y,
+ * its parts, filtered along z. BLOCKS: of a multiprocessor. */
+template <typename Value_, int WIDTH_, int OUTPUTS_, int BLOCKS_> struct march_form {
+    typedef Value_ Value;
+    static constexpr int WIDTH = WIDTH_, OUTPUTS = OUTPUTS_, BLOCKS = BLOCKS_;
+    static constexpr int ROWS = MARCH_WARPS * OUTPUTS, TALL = ROWS + WIDTH - 1, ACROSS = MARCH_LANES + WIDTH - 1;
 };
 
-/* Parts whose sum is filtered along z by one kernel. */
-struct march_unit {
-    int first, count, z, sign;
-    bool again; /* the parts are those of the unit before */
+/* A sum of units. */
+template <typename Value, int WIDTH, int UNITS_, int OUTPUTS, int BLOCKS>
+struct march_total : march_form<Value, WIDTH, OUTPUTS, BLOCKS> {
+    static constexpr bool EXTREME = false;
+    static constexpr int UNITS = UNITS_, PARTS = UNITS == 1 ? 1 : 2, TURNS = 1, KERNELS = UNITS;
+
+    static __host__ __device__ constexpr bool reads(int)
+    {
+        return true;
+    }
 };
 
-/* Value: doubles, or 32-bit integers that hold all sums. */
-template <typename Value> struct march_pass {
+/* An extreme of units of one part. Units follow each other that have one kernel along x: FIRST each for some kernels, then
+ * two each. */
+template <typename Value, int WIDTH, int TURNS_, int FIRST, int BLOCKS>
+struct march_extreme : march_form<Value, WIDTH, TURNS_ == 1 ? 2 : 1, BLOCKS> {
+    static constexpr bool EXTREME = true;
+    static constexpr int KERNELS = FIRST == 2 ? 3 : 4, UNITS = FIRST == 2 ? 6 : 12, PARTS = 1, TURNS = TURNS_;
+
+    static constexpr int slots(int k)
+    {
+        return k < 2 ? FIRST : 2;
+    }
+
+    /* Whether unit u is the first of its kernel along x. */
+    static __host__ __device__ constexpr bool reads(int u)
+    {
+        return u % (u < 2 * FIRST ? FIRST : 2) == 0;
+    }
+};
+
+template <typename Form> struct march_pass {
+    typedef typename Form::Value Value;
     struct separable_input input;
-    struct separable_output output;
+    int32_t *codes;
+    double factor;
     int64_t sides[3];
     enum filter_boundary boundary;
-    enum filter_pooling pooling;
-    int before[3], after;                             /* windows; `after` is of z */
-    Value weights[3][SEPARABLE_KERNELS][MARCH_WIDTH]; /* of z: from the last place on */
-    bool used[SEPARABLE_KERNELS];                     /* along x */
-    struct march_part parts[SEPARABLE_TERMS];
-    struct march_unit units[MARCH_UNITS];
-    int unit_count;
-    bool first, last; /* of the kernels that pool */
+    int before[3], after; /* windows; `after` is of z */
+    bool sizes;           /* an extreme of sizes */
+    int x[Form::UNITS][Form::PARTS];
+    Value along_x[Form::KERNELS][Form::WIDTH];
+    Value along_y[Form::UNITS][Form::PARTS][Form::WIDTH];
+    Value along_z[Form::UNITS][Form::TURNS][Form::WIDTH]; /* with zeros before them */
 };
 
 static __device__ __forceinline__ double
@@ -54,192 +84,318 @@ march_fma(int32_t weight, int32_t value, int32_t sum)
     return weight * value + sum;
 }
 
+template <int WIDTH, typename Value>
+static __device__ __forceinline__ Value
+march_sum(const Value *weights, const Value *values)
+{
+    Value sum = 0;
+
+#pragma unroll
+    for (int p = 0; p < WIDTH; p++)
+        sum = march_fma(weights[p], values[p], sum);
+    return sum;
+}
+
 /* A tile of values of a slice, and its rows filtered along x by each kernel. */
-template <typename Value, int WIDTH, int ROWS> struct march_tile {
-    Value values[(unsigned)(ROWS + WIDTH - 1)][(unsigned)(MARCH_LANES + WIDTH - 1)];
-    Value filtered[SEPARABLE_KERNELS][(unsigned)(ROWS + WIDTH - 1)][MARCH_LANES];
+template <typename Form> struct march_tile {
+    typename Form::Value values[(unsigned)Form::TALL][(unsigned)Form::ACROSS];
+    typename Form::Value filtered[(unsigned)Form::KERNELS][(unsigned)Form::TALL][MARCH_LANES];
 };
 
-template <typename Value, int WIDTH, int ROWS>
+template <typename Form>
 static __device__ __forceinline__ void
-march_along_x(const struct march_pass<Value> &pass, struct march_tile<Value, WIDTH, ROWS> &tile)
+march_along_x(const struct march_pass<Form> &pass, struct march_tile<Form> &tile)
 {
     const int lane = (int)threadIdx.x % MARCH_LANES;
 
-    for (int row = (int)threadIdx.x / MARCH_LANES; row < ROWS + WIDTH - 1; row += MARCH_WARPS) {
-        Value values[WIDTH];
+    for (int row = (int)threadIdx.x / MARCH_LANES; row < Form::TALL; row += MARCH_WARPS) {
+        typename Form::Value values[Form::WIDTH];
 
 #pragma unroll
-        for (int p = 0; p < WIDTH; p++)
+        for (int p = 0; p < Form::WIDTH; p++)
             values[p] = tile.values[row][lane + p];
 #pragma unroll
-        for (int k = 0; k < SEPARABLE_KERNELS; k++) {
-            Value sum = 0;
-
-            if (!pass.used[k])
-                continue;
-#pragma unroll
-            for (int p = 0; p < WIDTH; p++)
-                sum = march_fma(pass.weights[0][k][p], values[p], sum);
-            tile.filtered[k][row][lane] = sum;
-        }
+        for (int k = 0; k < Form::KERNELS; k++)
+            tile.filtered[k][row][lane] = march_sum<Form::WIDTH>(pass.along_x[k], values);
     }
 }
 
-/* Returns the sum of a unit's parts at a row of the tile. */
-template <typename Value, int WIDTH, int ROWS>
-static __device__ __forceinline__ Value
-march_along_y(const struct march_pass<Value> &pass, const struct march_unit &unit,
-              const struct march_tile<Value, WIDTH, ROWS> &tile, int row)
+/* Filters a slice along y: the sum of each unit. */
+template <typename Form>
+static __device__ __forceinline__ void
+march_along_y(const struct march_pass<Form> &pass, const struct march_tile<Form> &tile,
+              typename Form::Value (&sums)[(unsigned)Form::UNITS][(unsigned)Form::OUTPUTS])
 {
-    const int lane = (int)threadIdx.x % MARCH_LANES;
-    Value total = 0;
-
-    for (int i = unit.first; i < unit.first + unit.count; i++) {
-        const struct march_part &part = pass.parts[i];
-        Value sum = 0;
+    const int lane = (int)threadIdx.x % MARCH_LANES, row = (int)threadIdx.x / MARCH_LANES * Form::OUTPUTS;
+    typename Form::Value column[Form::WIDTH + Form::OUTPUTS - 1];
 
 #pragma unroll
-        for (int p = 0; p < WIDTH; p++)
-            sum = march_fma(pass.weights[1][part.y][p], tile.filtered[part.x][row + p][lane], sum);
-        total += part.sign < 0 ? -sum : sum;
-    }
+    for (int u = 0; u < Form::UNITS; u++)
+#pragma unroll
+        for (int i = 0; i < Form::PARTS; i++) {
+            if (Form::reads(u))
+#pragma unroll
+                for (int p = 0; p < Form::WIDTH + Form::OUTPUTS - 1; p++)
+                    column[p] = tile.filtered[pass.x[u][i]][row + p][lane];
+#pragma unroll
+            for (int o = 0; o < Form::OUTPUTS; o++) {
+                const typename Form::Value sum = march_sum<Form::WIDTH>(pass.along_y[u][i], column + o);
+
+                sums[u][o] = i == 0 ? sum : sums[u][o] + sum;
+            }
+        }
+}
+
+/* Returns what counts for an extreme of sizes, or of values. */
+static __device__ __forceinline__ double
+march_size(bool sizes, double response)
+{
+    return sizes ? fabs(response) : response;
+}
+
+static __device__ __forceinline__ int32_t
+march_size(bool sizes, int32_t response)
+{
+    return sizes ? abs(response) : response;
+}
+
+/* Filters along z. `kept`: the last values of each unit, or the sums of its next outputs. */
+template <typename Form>
+static __device__ __forceinline__ typename Form::Value
+march_along_z(const struct march_pass<Form> &pass, int output,
+              const typename Form::Value (&sums)[(unsigned)Form::UNITS][(unsigned)Form::OUTPUTS],
+              typename Form::Value (&kept)[(unsigned)Form::UNITS][(unsigned)Form::WIDTH])
+{
+    typedef typename Form::Value Value;
+    const int end = Form::WIDTH - 1;
+    Value responses[Form::UNITS][Form::TURNS], total;
+
+#pragma unroll
+    for (int u = 0; u < Form::UNITS; u++)
+        if constexpr (Form::TURNS == 1) {
+            responses[u][0] = march_fma(pass.along_z[u][0][end], sums[u][output], kept[u][0]);
+#pragma unroll
+            for (int p = 0; p < end; p++)
+                kept[u][p] = march_fma(pass.along_z[u][0][end - 1 - p], sums[u][output],
+                                       p + 1 < end ? kept[u][p + 1] : (Value)0);
+        } else {
+#pragma unroll
+            for (int p = 0; p < end; p++)
+                kept[u][p] = kept[u][p + 1];
+            kept[u][end] = sums[u][output];
+#pragma unroll
+            for (int t = 0; t < Form::TURNS; t++)
+                responses[u][t] = march_sum<Form::WIDTH>(pass.along_z[u][t], kept[u]);
+        }
+    total = responses[0][0];
+    if constexpr (Form::EXTREME)
+        total = march_size(pass.sizes, total);
+#pragma unroll
+    for (int i = 1; i < Form::UNITS * Form::TURNS; i++)
+        if constexpr (Form::EXTREME) {
+            const Value size = march_size(pass.sizes, responses[i / Form::TURNS][i % Form::TURNS]);
+
+            total = size > total ? size : total;
+        } else
+            total += responses[i][0];
     return total;
 }
 
-template <typename Value, unsigned WIDTH, unsigned UNITS>
-static __device__ __forceinline__ void
-march_write(const struct march_pass<Value> &pass, const Value (&sums)[UNITS][WIDTH], int64_t at)
-{
-    double total = 0;
-
-    if (pass.output.pooled && !pass.first)
-        total = pass.output.pooled[at];
-#pragma unroll
-    for (int u = 0; u < (int)UNITS; u++)
-        if (u < pass.unit_count)
-            total = separable_pool(pass.pooling, pass.units[u].sign, pass.first && u == 0, total, (double)sums[u][0]);
-    if (pass.last)
-        pass.output.codes[at] = filter_code(__dmul_rn(total, pass.output.factor));
-    else
-        pass.output.pooled[at] = total;
-}
-
-/* Each thread has OUTPUTS columns of a tile, MARCH_WARPS rows apart. */
-template <typename Value, int WIDTH, int UNITS, int OUTPUTS>
+/* Each thread has OUTPUTS adjacent rows of a column. */
+template <typename Form>
 static __global__ void
-__launch_bounds__(MARCH_THREADS, UNITS == 1 ? 3 : 2) separable_march(struct march_pass<Value> pass)
+__launch_bounds__(MARCH_THREADS, Form::BLOCKS) separable_march(const __grid_constant__ struct march_pass<Form> pass)
 {
     enum {
-        ROWS = MARCH_WARPS * OUTPUTS,
-        ACROSS = MARCH_LANES + WIDTH - 1,
-        SIZE = (ROWS + WIDTH - 1) * ACROSS,
+        SIZE = Form::TALL * Form::ACROSS,
         SHARE = (SIZE + MARCH_THREADS - 1) / MARCH_THREADS,
     };
-    __shared__ struct march_tile<Value, WIDTH, ROWS> tile;
-    const int64_t across = (pass.sides[0] + MARCH_LANES - 1) / MARCH_LANES, down = (pass.sides[1] + ROWS - 1) / ROWS;
-    const int64_t left = blockIdx.x % across * MARCH_LANES, top = blockIdx.x / across % down * ROWS;
+
+    typedef typename Form::Value Value;
+    __shared__ struct march_tile<Form> tile;
+    const int64_t across = (pass.sides[0] + MARCH_LANES - 1) / MARCH_LANES;
+    const int64_t down = (pass.sides[1] + Form::ROWS - 1) / Form::ROWS;
+    const int64_t left = blockIdx.x % across * MARCH_LANES, top = blockIdx.x / across % down * Form::ROWS;
     const int64_t first = blockIdx.x / across / down * MARCH_DEPTH, slice = pass.sides[0] * pass.sides[1];
     const int64_t end = min(first + MARCH_DEPTH, pass.sides[2]);
-    const int lane = (int)threadIdx.x % MARCH_LANES, row = (int)threadIdx.x / MARCH_LANES;
-    int64_t from[SHARE]; /* of a thread's values within a slice; negative: 0 */
-    Value next[SHARE], sums[OUTPUTS][UNITS][WIDTH] = {};
+    const int64_t x = left + (int)threadIdx.x % MARCH_LANES;
+    const int64_t y = top + (int)threadIdx.x / MARCH_LANES * Form::OUTPUTS;
+    int32_t from[SHARE]; /* of a thread's values within a slice; negative: 0 */
+    int32_t next[SHARE];
+    bool within = false; /* the slice of `next` is in the volume */
+    Value kept[(unsigned)Form::OUTPUTS][(unsigned)Form::UNITS][(unsigned)Form::WIDTH] = {};
 
     for (int i = 0; i < SHARE; i++) {
         const int at = (int)threadIdx.x + i * MARCH_THREADS;
-        const int64_t x = filter_place(left + at % ACROSS - pass.before[0], pass.sides[0], pass.boundary);
-        const int64_t y = filter_place(top + at / ACROSS - pass.before[1], pass.sides[1], pass.boundary);
+        const int64_t column = filter_place(left + at % Form::ACROSS - pass.before[0], pass.sides[0], pass.boundary);
+        const int64_t row = filter_place(top + at / Form::ACROSS - pass.before[1], pass.sides[1], pass.boundary);
 
-        from[i] = at >= SIZE || x < 0 || y < 0 ? -1 : y * pass.sides[0] + x;
+        from[i] = at >= SIZE || column < 0 || row < 0 ? -1 : (int32_t)(row * pass.sides[0] + column);
     }
     const auto fetch = [&](int64_t z) {
         const int64_t place = filter_place(z, pass.sides[2], pass.boundary);
 
-#pragma unroll
-        for (int i = 0; i < SHARE; i++)
-            next[i] = place < 0 || from[i] < 0 ? 0 : (Value)separable_value(pass.input, place * slice + from[i]);
+        within = place >= 0;
+        separable_read(pass.input, max(place, (int64_t)0) * slice, from, next);
     };
 
     fetch(first - pass.before[2]);
     for (int64_t z = first - pass.before[2]; z < end + pass.after; z++) {
-        __syncthreads();
+        Value sums[(unsigned)Form::UNITS][(unsigned)Form::OUTPUTS];
+
 #pragma unroll
         for (int i = 0; i < SHARE; i++)
             if ((int)threadIdx.x + i * MARCH_THREADS < SIZE)
-                (&tile.values[0][0])[(int)threadIdx.x + i * MARCH_THREADS] = next[i];
+                (&tile.values[0][0])[(int)threadIdx.x + i * MARCH_THREADS] =
+                    within && from[i] >= 0 ? (Value)separable_value(pass.input, next[i]) : (Value)0;
         __syncthreads();
         fetch(z + 1);
         march_along_x(pass, tile);
         __syncthreads();
+        march_along_y(pass, tile, sums);
 #pragma unroll
-        for (int o = 0; o < OUTPUTS; o++) {
-            Value value = 0;
+        for (int o = 0; o < Form::OUTPUTS; o++) {
+            const Value total = march_along_z(pass, o, sums, kept[o]);
 
-#pragma unroll
-            for (int u = 0; u < UNITS; u++) {
-                if (u >= pass.unit_count)
-                    continue;
-                if (!pass.units[u].again)
-                    value = march_along_y(pass, pass.units[u], tile, row + o * MARCH_WARPS);
-
-#pragma unroll
-                for (int p = 0; p < WIDTH; p++)
-                    sums[o][u][p] = march_fma(pass.weights[2][pass.units[u].z][p], value,
-                                              p + 1 < WIDTH ? sums[o][u][p + 1] : (Value)0);
-            }
-            const int64_t x = left + lane, y = top + row + o * MARCH_WARPS;
-
-            if (z - pass.after >= first && x < pass.sides[0] && y < pass.sides[1])
-                march_write(pass, sums[o], (z - pass.after) * slice + y * pass.sides[0] + x);
+            if (z - pass.after >= first && x < pass.sides[0] && y + o < pass.sides[1])
+                pass.codes[(z - pass.after) * slice + (y + o) * pass.sides[0] + x] =
+                    filter_code(__dmul_rn((double)total, pass.factor));
         }
     }
 }
 
 /* ------------------------------------------------------------------------------- the host -- */
 
-bool
-separable_march_fits(const struct separable_plan *plan)
-{
-    bool fits = !plan->box && (plan->extreme || plan->plane_count <= MARCH_UNITS);
+/* A plan in units of a form. */
+struct march_units {
+    int planes[MARCH_UNITS];        /* of units; -1: none */
+    int kernels[SEPARABLE_KERNELS]; /* along x */
+};
 
-    for (int axis = 0; axis < 3; axis++)
-        fits = fits && plan->axis[axis].edge == 0 && separable_width(&plan->axis[axis]) <= MARCH_WIDTH;
-    return fits;
-}
-
-bool
-separable_march_pools(const struct separable_plan *plan)
-{
-    return plan->extreme && plan->term_count > MARCH_UNITS;
-}
-
-template <typename Value, int WIDTH, int UNITS, int OUTPUTS>
+/* Lists the kernels along x, those of most terms first. Returns their number: 0 if all terms of a mean cancel out. */
 static int
-march_start(struct cuda_lane *lane, const struct march_pass<Value> *pass, struct error *error)
+march_kernels(const struct separable_plan *plan, int kernels[SEPARABLE_KERNELS])
 {
-    const int64_t rows = MARCH_WARPS * OUTPUTS;
-    const int64_t tiles = ((pass->sides[0] + MARCH_LANES - 1) / MARCH_LANES) * ((pass->sides[1] + rows - 1) / rows) *
-                          ((pass->sides[2] + MARCH_DEPTH - 1) / MARCH_DEPTH);
+    int terms[SEPARABLE_KERNELS], count = 0;
 
-    separable_march<Value, WIDTH, UNITS, OUTPUTS><<<(unsigned)tiles, MARCH_THREADS, 0, lane->work>>>(*pass);
+    for (int k = 0; k < plan->kernel_count; k++) {
+        int own = 0, at;
+
+        for (int i = 0; i < plan->term_count; i++)
+            own += plan->terms[i].kernel[0] == k;
+        if (own == 0)
+            continue;
+        for (at = count++; at > 0 && own > terms[at - 1]; at--) {
+            terms[at] = terms[at - 1];
+            kernels[at] = kernels[at - 1];
+        }
+        terms[at] = own;
+        kernels[at] = k;
+    }
+    return count;
+}
+
+/* Fills the units. Returns whether the plan fits the form. */
+template <typename Form>
+static bool
+march_arrange(const struct separable_plan *plan, struct march_units *units)
+{
+    const int kernels = march_kernels(plan, units->kernels);
+    bool fits = plan->extreme == Form::EXTREME && kernels <= Form::KERNELS;
+    int u = 0;
+
+    for (int k = kernels; k < Form::KERNELS; k++)
+        units->kernels[k] = units->kernels[0];
+    for (int p = 0; p < plan->plane_count; p++)
+        fits = fits && plan->planes[p].count <= (Form::EXTREME ? Form::TURNS : Form::PARTS);
+    if constexpr (!Form::EXTREME) {
+        for (int p = 0; p < Form::UNITS; p++)
+            units->planes[p] = p < plan->plane_count ? p : -1;
+        return fits && plan->plane_count <= Form::UNITS;
+    } else {
+        for (int k = 0; k < Form::KERNELS && fits; k++) {
+            const int first = u, end = first + Form::slots(k);
+
+            for (int p = 0; p < plan->plane_count; p++)
+                if (plan->terms[plan->planes[p].first].kernel[0] == units->kernels[k]) {
+                    fits = fits && (u < end || k >= kernels);
+                    if (u < end)
+                        units->planes[u++] = p;
+                }
+            for (; u < end; u++)
+                units->planes[u] = units->planes[first];
+        }
+        return fits;
+    }
+}
+
+template <typename Value>
+static void
+march_copy(const struct separable_axis *axis, int kernel, int sign, Value *weights)
+{
+    for (int p = 0; p < separable_width(axis); p++)
+        weights[p] = (Value)(sign * separable_row(axis, kernel, 0)[p]);
+}
+
+/* Fills a unit. Signs are those of weights: sums of negated products are negated exactly. */
+template <typename Form>
+static void
+march_fill(const struct separable_plan *plan, const struct march_units *units, int u, struct march_pass<Form> *pass)
+{
+    const struct separable_plane *plane = &plan->planes[units->planes[u]];
+    const struct separable_term *terms = &plan->terms[plane->first];
+    const int parts = Form::EXTREME ? 1 : plane->count;
+
+    for (int i = 0; i < parts && i < Form::PARTS; i++) {
+        while (units->kernels[pass->x[u][i]] != terms[i].kernel[0])
+            pass->x[u][i]++;
+        march_copy(&plan->axis[1], terms[i].kernel[1], Form::EXTREME ? 1 : terms[i].sign, pass->along_y[u][i]);
+    }
+    /* A minimum is a maximum of negated responses; the factor negates it again. */
+    for (int t = 0; t < Form::TURNS; t++) {
+        const struct separable_term *term = &terms[t < plane->count ? t : 0];
+        const int sign = (Form::EXTREME && term->sign < 0 ? -1 : 1) * (pass->factor < 0 ? -1 : 1);
+
+        march_copy(&plan->axis[2], term->kernel[2], sign,
+                   pass->along_z[u][t] + Form::WIDTH - separable_width(&plan->axis[2]));
+    }
+}
+
+template <typename Form>
+static int
+march_queue(struct cuda_lane *lane, const struct separable_plan *plan, const struct separable_input *input,
+            const struct separable_output *output, struct error *error)
+{
+    const struct image_extent *extent = &lane->base.extent;
+
+    struct march_pass<Form> pass = {
+    };
+    struct march_units units = {};
+
+    march_arrange<Form>(plan, &units);
+    pass.input = *input;
+    pass.codes = output->codes;
+    pass.factor = Form::EXTREME && plan->demand.options.pooling == FILTER_MIN ? -output->factor : output->factor;
+    pass.sides[0] = extent->columns;
+    pass.sides[1] = extent->rows;
+    pass.sides[2] = extent->slices;
+    pass.boundary = plan->demand.options.boundary;
+    pass.sizes = plan->terms[0].sign == 0;
+    for (int axis = 0; axis < 3; axis++)
+        pass.before[axis] = plan->axis[axis].before;
+    pass.after = plan->axis[2].after;
+    for (int k = 0; k < Form::KERNELS; k++)
+        march_copy(&plan->axis[0], units.kernels[k], 1, pass.along_x[k]);
+    for (int u = 0; u < Form::UNITS; u++)
+        if (units.planes[u] >= 0)
+            march_fill(plan, &units, u, &pass);
+    const int64_t tiles = ((pass.sides[0] + MARCH_LANES - 1) / MARCH_LANES) *
+                          ((pass.sides[1] + Form::ROWS - 1) / Form::ROWS) *
+                          ((pass.sides[2] + MARCH_DEPTH - 1) / MARCH_DEPTH);
+
+    separable_march<Form><<<(unsigned)tiles, MARCH_THREADS, 0, lane->work>>>(pass);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
-}
-
-static int
-march_start_units(struct cuda_lane *lane, const struct march_pass<int32_t> *pass, struct error *error)
-{
-    return pass->unit_count == 1   ? march_start<int32_t, MARCH_NARROW, 1, 2>(lane, pass, error)
-           : pass->unit_count <= 3 ? march_start<int32_t, MARCH_NARROW, 3, 2>(lane, pass, error)
-                                   : march_start<int32_t, MARCH_NARROW, 6, 2>(lane, pass, error);
-}
-
-static int
-march_start_units(struct cuda_lane *lane, const struct march_pass<double> *pass, struct error *error)
-{
-    return pass->unit_count == 1   ? march_start<double, MARCH_WIDTH, 1, 2>(lane, pass, error)
-           : pass->unit_count <= 2 ? march_start<double, MARCH_WIDTH, 2, 2>(lane, pass, error)
-                                   : march_start<double, MARCH_WIDTH, 6, 1>(lane, pass, error);
 }
 
 /* Returns whether all sums of Laws' kernels fit 32 bits. */
@@ -251,69 +407,55 @@ march_is_of_integers(const struct separable_plan *plan, const struct separable_i
     return plan->demand.options.kind == FILTER_LAWS && plan->largest * terms * input->request.limit < INT32_MAX;
 }
 
-template <typename Value>
-static void
-march_fill_weights(const struct separable_plan *plan, struct march_pass<Value> *pass)
-{
-    for (int number = 0; number < 3; number++) {
-        const struct separable_axis *axis = &plan->axis[number];
-        const int width = separable_width(axis);
+typedef int march_queue_of(struct cuda_lane *lane, const struct separable_plan *plan,
+                           const struct separable_input *input, const struct separable_output *output,
+                           struct error *error);
 
-        pass->before[number] = axis->before;
-        for (int k = 0; k < plan->kernel_count; k++)
-            for (int p = 0; p < width; p++)
-                pass->weights[number][k][number == 2 ? width - 1 - p : p] = (Value)separable_row(axis, k, 0)[p];
-    }
-    pass->after = plan->axis[2].after;
+/* Returns the first form that a plan fits, or NULL. */
+template <typename Form, typename... Others>
+static march_queue_of *
+march_choose(const struct separable_plan *plan)
+{
+    struct march_units units = {};
+
+    if (march_arrange<Form>(plan, &units))
+        return march_queue<Form>;
+    if constexpr (sizeof...(Others) > 0)
+        return march_choose<Others...>(plan);
+    return NULL;
 }
 
-template <typename Value>
-static int
-march_queue(struct cuda_lane *lane, const struct separable_plan *plan, const struct separable_input *input,
-            const struct separable_output *output, struct error *error)
+static march_queue_of *
+march_of_integers(const struct separable_plan *plan)
 {
-    const struct image_extent *extent = &lane->base.extent;
-    const int units = plan->extreme ? plan->term_count : plan->plane_count;
+    return march_choose<march_total<int32_t, MARCH_NARROW, 1, 4, 2>, march_total<int32_t, MARCH_NARROW, 3, 2, 2>,
+                        march_extreme<int32_t, MARCH_NARROW, 1, 2, 2>>(plan);
+}
 
-    struct march_pass<Value> pass = {
-    };
+static march_queue_of *
+march_of_doubles(const struct separable_plan *plan)
+{
+    return march_choose<march_total<double, MARCH_WIDTH, 1, 2, 2>, march_total<double, MARCH_WIDTH, 2, 2, 2>,
+                        march_total<double, MARCH_WIDTH, 3, 1, 2>, march_extreme<double, MARCH_WIDTH, 2, 4, 1>>(plan);
+}
 
-    int done = 0, rc;
+bool
+separable_march_fits(const struct separable_plan *plan, const struct image_extent *extent)
+{
+    bool fits = !plan->box && image_slice_voxels(extent) < INT32_MAX && march_of_doubles(plan);
 
-    pass.input = *input;
-    pass.output = *output;
-    pass.sides[0] = extent->columns;
-    pass.sides[1] = extent->rows;
-    pass.sides[2] = extent->slices;
-    pass.boundary = plan->demand.options.boundary;
-    pass.pooling = plan->extreme ? plan->demand.options.pooling : FILTER_MEAN_OF;
-    march_fill_weights(plan, &pass);
+    for (int axis = 0; axis < 3; axis++)
+        fits = fits && plan->axis[axis].edge == 0 && separable_width(&plan->axis[axis]) <= MARCH_WIDTH;
     for (int i = 0; i < plan->term_count; i++)
-        pass.parts[i] = {plan->terms[i].kernel[0], plan->terms[i].kernel[1], plan->extreme ? 1 : plan->terms[i].sign};
-    do {
-        memset(pass.used, 0, sizeof(pass.used));
-        pass.first = done == 0;
-        pass.unit_count = min(units - done, (int)MARCH_UNITS);
-        pass.last = done + pass.unit_count == units;
-        for (int u = 0; u < pass.unit_count; u++) {
-            const struct separable_plane plane = plan->extreme ? separable_plane{done + u, 1} : plan->planes[done + u];
-            const struct separable_term *term = &plan->terms[plane.first];
-
-            pass.units[u] = {plane.first, plane.count, term->kernel[2], plan->extreme ? term->sign : 1,
-                             plan->extreme && u > 0 && memcmp(term[0].kernel, term[-1].kernel, 2) == 0};
-            for (int i = 0; i < plane.count; i++)
-                pass.used[term[i].kernel[0]] = true;
-        }
-        rc = march_start_units(lane, &pass, error);
-        done += pass.unit_count;
-    } while (rc == 0 && done < units);
-    return rc;
+        fits = fits && (plan->terms[i].sign == 0) == (plan->terms[0].sign == 0);
+    return fits;
 }
 
 int
 separable_march_queue(struct cuda_lane *lane, const struct separable_plan *plan, const struct separable_input *input,
                       const struct separable_output *output, struct error *error)
 {
-    return march_is_of_integers(plan, input) ? march_queue<int32_t>(lane, plan, input, output, error)
-                                             : march_queue<double>(lane, plan, input, output, error);
+    march_queue_of *integers = march_is_of_integers(plan, input) ? march_of_integers(plan) : NULL;
+
+    return (integers ? integers : march_of_doubles(plan))(lane, plan, input, output, error);
 }

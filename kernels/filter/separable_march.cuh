@@ -7,33 +7,58 @@
 
 enum separable_input_kind { SEPARABLE_UINT8, SEPARABLE_INT16, SEPARABLE_UINT16, SEPARABLE_VALUES, SEPARABLE_CODES };
 
+/* Values without padding and offset have a request of such. Of codes, their sizes count. */
 struct separable_input {
     const void *from;
     enum separable_input_kind kind;
     struct filter_request request;
 };
 
-static __device__ __forceinline__ int32_t
-separable_value(const struct separable_input &input, int64_t i)
+/* Reads stored values: those at `from` + a place, or 0 for negative places. Nothing waits for them. */
+template <typename Stored, size_t COUNT>
+static __device__ __forceinline__ void
+separable_read_as(const Stored *from, const int32_t (&places)[COUNT], int32_t (&stored)[COUNT])
+{
+#pragma unroll
+    for (size_t i = 0; i < COUNT; i++)
+        stored[i] = places[i] < 0 ? 0 : from[places[i]];
+}
+
+template <size_t COUNT>
+static __device__ __forceinline__ void
+separable_read(const struct separable_input &input, int64_t first, const int32_t (&places)[COUNT],
+               int32_t (&stored)[COUNT])
 {
     switch (input.kind) {
     case SEPARABLE_UINT8:
-        return filter_value(&input.request, ((const uint8_t *)input.from)[i]);
+        separable_read_as((const uint8_t *)input.from + first, places, stored);
+        break;
     case SEPARABLE_INT16:
-        return filter_value(&input.request, ((const int16_t *)input.from)[i]);
+        separable_read_as((const int16_t *)input.from + first, places, stored);
+        break;
     case SEPARABLE_UINT16:
-        return filter_value(&input.request, ((const uint16_t *)input.from)[i]);
+        separable_read_as((const uint16_t *)input.from + first, places, stored);
+        break;
     case SEPARABLE_VALUES:
-        return filter_clip(&input.request, ((const int32_t *)input.from)[i]);
     case SEPARABLE_CODES:
+        separable_read_as((const int32_t *)input.from + first, places, stored);
         break;
     }
-    return abs(((const int32_t *)input.from)[i]);
 }
 
-/* Where responses go: codes and, of an extreme of more terms than one kernel pools, doubles between the kernels. */
+/* Returns the value of a stored value, without branches. */
+static __device__ __forceinline__ int32_t
+separable_value(const struct separable_input &input, int32_t stored)
+{
+    const struct filter_request &request = input.request;
+    const bool pads = (request.padding.lo <= stored) & (stored <= request.padding.hi);
+    const int32_t value = (input.kind == SEPARABLE_CODES ? abs(stored) : stored) + request.offset;
+
+    return pads ? request.padded : max(-request.limit, min(value, request.limit));
+}
+
+/* Where responses go. */
 struct separable_output {
-    double *pooled; /* NULL: not needed */
     int32_t *codes;
     double factor;
 };
@@ -48,10 +73,7 @@ int separable_box_queue(struct cuda_lane *lane, const struct separable_plan *pla
                         const struct separable_output *output, bool narrow, struct error *error);
 
 /* Returns whether one kernel computes the filter: all kernels have few taps, and one row of weights. */
-bool separable_march_fits(const struct separable_plan *plan);
-
-/* Returns whether it needs `pooled`. */
-bool separable_march_pools(const struct separable_plan *plan);
+bool separable_march_fits(const struct separable_plan *plan, const struct image_extent *extent);
 
 /* Queues the filter. The weights of the plan are in host memory. */
 int separable_march_queue(struct cuda_lane *lane, const struct separable_plan *plan,
