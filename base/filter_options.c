@@ -14,7 +14,7 @@ const char *const filter_kind_names[] = {
 const char *const filter_boundary_names[] = {"zero", "nearest", "periodic", "mirror", NULL};
 const char *const filter_pooling_names[] = {"none", "max", "mean", "min", NULL};
 const char *const filter_laws_names[] = {"L5", "E5", "S5", "W5", "R5", "L3", "E3", "S3", NULL};
-const char *const filter_wavelet_names[] = {"haar", "db2", "db3", "coif1", NULL};
+const char *const filter_wavelet_names[] = {"haar", "db2", "db3", "coif1", "coif3", NULL};
 
 /* Returns the number of the name that the text begins with; -1: none. */
 static int

@@ -66,7 +66,7 @@ def test_the_reference_map(tmp_path, line):
     assert numpy.abs(found - expected).max() <= 0.01 * (expected.max() - expected.min())
 
 
-@pytest.mark.parametrize("wavelet", ["haar", "db2", "db3", "coif1"])
+@pytest.mark.parametrize("wavelet", ["haar", "db2", "db3", "coif1", "coif3"])
 @pytest.mark.parametrize("level", [1, 2, 3])
 def test_pywavelets_has_the_same_responses(tmp_path, wavelet, level):
     values = numpy.random.default_rng(level).integers(-1000, 2000, (16, 24, 32)).astype("<i2")
