@@ -86,7 +86,7 @@ march_fma(int32_t weight, int32_t value, int32_t sum)
 
 template <int WIDTH, typename Value>
 static __device__ __forceinline__ Value
-march_sum(const Value *weights, const Value *values)
+march_weigh(const Value *weights, const Value *values)
 {
     Value sum = 0;
 
@@ -116,7 +116,7 @@ march_along_x(const struct march_pass<Form> &pass, struct march_tile<Form> &tile
             values[p] = tile.values[row][lane + p];
 #pragma unroll
         for (int k = 0; k < Form::KERNELS; k++)
-            tile.filtered[k][row][lane] = march_sum<Form::WIDTH>(pass.along_x[k], values);
+            tile.filtered[k][row][lane] = march_weigh<Form::WIDTH>(pass.along_x[k], values);
     }
 }
 
@@ -139,7 +139,7 @@ march_along_y(const struct march_pass<Form> &pass, const struct march_tile<Form>
                     column[p] = tile.filtered[pass.x[u][i]][row + p][lane];
 #pragma unroll
             for (int o = 0; o < Form::OUTPUTS; o++) {
-                const typename Form::Value sum = march_sum<Form::WIDTH>(pass.along_y[u][i], column + o);
+                const typename Form::Value sum = march_weigh<Form::WIDTH>(pass.along_y[u][i], column + o);
 
                 sums[u][o] = i == 0 ? sum : sums[u][o] + sum;
             }
@@ -185,7 +185,7 @@ march_along_z(const struct march_pass<Form> &pass, int output,
             kept[u][end] = sums[u][output];
 #pragma unroll
             for (int t = 0; t < Form::TURNS; t++)
-                responses[u][t] = march_sum<Form::WIDTH>(pass.along_z[u][t], kept[u]);
+                responses[u][t] = march_weigh<Form::WIDTH>(pass.along_z[u][t], kept[u]);
         }
     total = responses[0][0];
     if constexpr (Form::EXTREME)
@@ -340,7 +340,8 @@ march_copy(const struct separable_axis *axis, int kernel, int sign, Value *weigh
 /* Fills a unit. Signs are those of weights: sums of negated products are negated exactly. */
 template <typename Form>
 static void
-march_fill(const struct separable_plan *plan, const struct march_units *units, int u, struct march_pass<Form> *pass)
+march_fill_unit(const struct separable_plan *plan, const struct march_units *units, int u,
+                struct march_pass<Form> *pass)
 {
     const struct separable_plane *plane = &plan->planes[units->planes[u]];
     const struct separable_term *terms = &plan->terms[plane->first];
@@ -388,7 +389,7 @@ march_queue(struct cuda_lane *lane, const struct separable_plan *plan, const str
         march_copy(&plan->axis[0], units.kernels[k], 1, pass.along_x[k]);
     for (int u = 0; u < Form::UNITS; u++)
         if (units.planes[u] >= 0)
-            march_fill(plan, &units, u, &pass);
+            march_fill_unit(plan, &units, u, &pass);
     const int64_t tiles = ((pass.sides[0] + MARCH_LANES - 1) / MARCH_LANES) *
                           ((pass.sides[1] + Form::ROWS - 1) / Form::ROWS) *
                           ((pass.sides[2] + MARCH_DEPTH - 1) / MARCH_DEPTH);
