@@ -104,6 +104,7 @@ struct conf_object {
     bool each;                       /* create one segment per region that matches `roi` */
     bool unite;                      /* create one segment of all regions that match `roi` */
     bool optional;                   /* the region may be empty or absent */
+    bool corrected;                  /* no option: the masks of a person (pipeline/segment/correction.h) */
 };
 
 extern const char *const conf_object_kind_names[];

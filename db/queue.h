@@ -130,6 +130,7 @@ struct queue_object {
     const char *series_uid, *study_uid; /* its own */
     const char *kind;                   /* "rtstruct", "seg", "sr" */
     const char *label, *description, *made;
+    const char *person;                                 /* who made it; "": not known */
     const char *path, *source, *original_path, *sender; /* as in queue_instance */
     const char *references;
     int64_t size;
@@ -350,6 +351,8 @@ struct queue_job {
     bool awaits_study;     /* until a series arrives */
     bool awaits_program;   /* until a program has run */
     char *failed_on;       /* worker of its last attempt if that failed, else "" */
+    int64_t corrects;      /* job whose masks a person corrected; 0: none */
+    char *correction;      /* path of the object with these masks; "" */
 };
 
 void queue_job_clear(struct queue_job *job);
@@ -373,6 +376,8 @@ struct queue_new_job {
     int64_t until_ms;
     const char *rule; /* rule that created it; NULL: unset, or that of `retry_of` */
     int64_t retry_of; /* job that is run again; 0: unset */
+    /* Job whose masks a person corrected, and the object with these masks; 0: unset. Such a job ends under review. */
+    int64_t corrects, correction;
 };
 
 /*
@@ -626,6 +631,35 @@ int queue_undo_decision(struct queue *queue, int64_t job_id, const char *by, int
 int queue_drop_decision(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms);
 /* Reads the next decision that is due. Returns 1 if there is none. */
 int queue_due_decision(struct queue *queue, int64_t now_ms, struct queue_decision *decision);
+
+/* A job whose result an annotation object may correct. */
+struct queue_corrected {
+    int64_t id;
+    char *settings, *state;
+    bool named;    /* the object refers to its result, or is in the series of it */
+    bool outdated; /* late slices have arrived since, or before that result */
+};
+
+void queue_corrected_clear(struct queue_corrected *job);
+
+/*
+ * Reads the jobs of the present revision of the series of an object, each the last one of its stack and pipeline: those
+ * under review or with a decision. Of a result with a correction under review, that correction. Free the array after
+ * clearing its elements.
+ */
+int queue_corrected_jobs(struct queue *queue, int64_t object_id, struct queue_corrected **jobs, size_t *count);
+/* Finds the job whose result the object is: it came back unchanged. Returns 1 with the job, 0 if there is none. */
+int queue_object_is_result(struct queue *queue, int64_t object_id, int64_t *job_id);
+/*
+ * Adds a job that measures the corrected masks of a job under review, with its settings and masks of programs. An
+ * unfinished earlier correction is CANCELLED, a pending decision is dropped. Returns -EAGAIN if the job is not under
+ * review, and -ESTALE if late slices have arrived.
+ */
+int queue_correct_job(struct queue *queue, int64_t job_id, int64_t object_id, int64_t now_ms, int64_t *correction_id,
+                      struct queue_ids *superseded_running);
+/* Notes why an object does not correct the result of a job: an event. */
+int queue_refuse_correction(struct queue *queue, int64_t job_id, int64_t object_id, enum code code, const char *message,
+                            int64_t now_ms);
 
 /* RUNNING -> FAILED. */
 int queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *message, const char *file_a,

@@ -53,7 +53,10 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     coalesce((SELECT group_concat(run_id, ', ') FROM job_mask WHERE job_id = j.id), '') AS program_runs,
     s.manufacturer, s.model, coalesce(j.kernel, '') AS kernel, j.kvp,
     round(j.slice_thickness_min_mm, 6) AS slice_thickness_min_mm,
-    round(j.slice_thickness_max_mm, 6) AS slice_thickness_max_mm
+    round(j.slice_thickness_max_mm, 6) AS slice_thickness_max_mm,
+    -- A person corrected the masks of that job.
+    j.corrects, coalesce((SELECT person FROM object WHERE id = j.correction), '') AS corrected_by,
+    coalesce((SELECT sop_instance_uid FROM object WHERE id = j.correction), '') AS correction_uid
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN breach b ON b.job_id = j.id AND b.place = 1
@@ -90,12 +93,17 @@ SELECT j.id AS job, j.pipeline, j.stack, s.series_uid, s.modality, s.body_part,
     (SELECT path FROM result WHERE job_id = j.id AND kind = 'seg' ORDER BY id LIMIT 1)
         AS result_path,
     s.revision > j.revision AS outdated,
-    -- Changes with the results and with the series.
+    -- Changes with the results, with the series and with corrections.
     printf('%d.%d.%d', j.revision, s.revision,
-        coalesce((SELECT max(id) FROM result WHERE job_id = j.id), 0)) AS version,
+        coalesce((SELECT max(id) FROM result WHERE job_id = j.id), 0))
+        || coalesce((SELECT '.' || max(id) FROM job WHERE corrects = j.id), '') AS version,
     CASE WHEN d.job_id IS NULL THEN '' WHEN d.accepts THEN 'accept' ELSE 'reject' END AS decision,
     coalesce(d.by, '') AS decided_by, coalesce(d.reason, '') AS decision_reason, d.at AS decided_at,
-    d.due_at AS final_at
+    d.due_at AS final_at,
+    j.corrects, coalesce((SELECT person FROM object WHERE id = j.correction), '') AS corrected_by,
+    -- The job that measures a correction, or waits for a decision on it: no other decision is possible meanwhile.
+    (SELECT max(id) FROM job WHERE corrects = j.id AND state IN ('READY', 'RUNNING', 'DELAYED', 'REVIEW'))
+        AS correction_job
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN decision d ON d.job_id = j.id
@@ -179,7 +187,7 @@ CREATE VIEW v_objects AS
 SELECT o.sop_instance_uid, o.kind, o.sop_class_uid, o.label, o.series_uid AS object_series_uid,
     s.series_uid, o.study_uid, o.description AS series_description, o.path, o.source, o.sender,
     o.size_bytes, o.received_at, o.replaced, o.own, o.missing, n.sop_instance_uid AS superseded_by,
-    o.removed_at
+    o.removed_at, o.person
 FROM object o
 LEFT JOIN (
     SELECT r.object_id, s.id AS series_id FROM object_reference r

@@ -64,6 +64,14 @@ const char *edge_words(enum code code, const char *message, char *text, size_t s
  */
 int job_release_runs(struct queue *queue, int64_t job_id, int64_t now_ms);
 
+/* queue_add_job() within a transaction. */
+int job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id,
+            struct queue_ids *running);
+/* Leaves the transaction of job_add(). Keeps the ids of running jobs only if it holds. */
+int job_leave_added(struct queue *queue, int rc, struct queue_ids *running);
+/* Gives a job the stored masks of programs that another one used. */
+int job_copy_masks(struct queue *queue, int64_t from, int64_t to);
+
 /* Edges of jobs that also other files take. READY -> DELAYED: an input is missing. */
 int job_await(struct queue *queue, const struct edge_row *row, enum code code, const char *lacks, int64_t until_ms,
               int64_t now_ms);
@@ -79,7 +87,8 @@ int job_supersede(struct queue *queue, const struct edge_row *row, int64_t now_m
 int job_first_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, const char *except,
                    struct queue_ids *runs);
 
-/* edge_enter() for a job under review. Otherwise returns -EAGAIN and names the person who decided (review_rows.c). */
+/* edge_enter() for a job under review. Otherwise returns -EAGAIN and names the person who decided (review_rows.c), or
+ * -ESTALE if a correction of the job waits for its measurement or a decision. */
 int review_enter(struct queue *queue, int64_t job_id, struct edge_row *row);
 /* Returns -ESTALE after late slices: the reviewed result is not of the present series. */
 int review_expect_current(struct queue *queue, const struct edge_row *row);
@@ -109,7 +118,9 @@ int review_expect_current(struct queue *queue, const struct edge_row *row);
     FIELD(BOOL, awaits, "j.state = 'DELAYED' AND j.code IN " QUEUE_AWAITING)                                           \
     FIELD(BOOL, awaits_study, "j.state = 'DELAYED' AND j.code = 'STUDY_WAITING'")                                      \
     FIELD(BOOL, awaits_program, "j.state = 'DELAYED' AND j.code = 'PROGRAM_WAITING'")                                  \
-    FIELD(TEXT, failed_on, "iif(j.code <> '', j.worker, '')")
+    FIELD(TEXT, failed_on, "iif(j.code <> '', j.worker, '')")                                                          \
+    FIELD(INT64, corrects, "coalesce(j.corrects, 0)")                                                                  \
+    FIELD(TEXT, correction, "coalesce((SELECT path FROM object WHERE id = j.correction), '')")
 #define JOB_COLUMNS_OF(source)                                                                                         \
     JOB_FIELDS(DATABASE_COLUMN)                                                                                        \
     "NULL FROM " source " JOIN series s ON s.id = j.series_id "                                                        \

@@ -61,16 +61,18 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
         return rc;
     rc = database_change(&queue->db,
                          "INSERT INTO job (series_id, revision, stack, pipeline, settings_id, state, priority, "
-                         "created_at, ready_at, done_by_at, rule) "
+                         "created_at, ready_at, done_by_at, rule, corrects, correction) "
                          "SELECT k.series_id, k.revision, k.name, ?4, ?5, 'READY', ?6, ?7, ?7, ?8, "
-                         "coalesce(?9, (SELECT rule FROM job WHERE id = ?10), '') "
+                         "coalesce(?9, (SELECT rule FROM job WHERE id = ?10), ''), "
+                         "coalesce(?11, (SELECT corrects FROM job WHERE id = ?10)), "
+                         "coalesce(?12, (SELECT correction FROM job WHERE id = ?10)) "
                          "FROM stack k JOIN series s ON s.id = k.series_id AND s.revision = k.revision "
                          "WHERE k.series_id = ?1 AND k.revision = ?2 AND k.name = ?3 AND k.accepted "
                          "AND s.state = 'SETTLED' AND s.removed_at IS NULL",
                          VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
                                 value_text(job->pipeline), value_int(settings_row), value_int(job->priority),
                                 value_time(now_ms), value_optional_time(job->done_by_ms), value_optional(job->rule),
-                                value_id(job->retry_of)));
+                                value_id(job->retry_of), value_id(job->corrects), value_id(job->correction)));
     if (rc < 0)
         return rc;
     if (rc == 0)
@@ -149,7 +151,7 @@ job_supersede_unfinished(struct queue *queue, const struct queue_new_job *job, i
     return rc;
 }
 
-static int
+int
 job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id,
         struct queue_ids *running)
 {
@@ -167,7 +169,7 @@ job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, in
                           VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
                                  value_text(job->pipeline), value_text(job->settings), value_int(job->again)),
                           job_id);
-    if (rc == 1)
+    if (rc == 1 && !job->correction)
         return database_refuse(&queue->db, -EEXIST, "job %lld is it already", (long long)*job_id);
     *job_id = 0;
     if (rc < 0 || job->dry_run)
@@ -197,8 +199,17 @@ job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, in
     return rc < 0 ? rc : queue_close_reviews(queue, *job_id, now_ms);
 }
 
-/* Leaves the transaction. Returns the ids of running jobs only if it holds. */
-static int
+int
+job_copy_masks(struct queue *queue, int64_t from, int64_t to)
+{
+    return database_run(&queue->db,
+                        "INSERT INTO job_mask SELECT ?2, m.program, m.run_id FROM job_mask m "
+                        "JOIN program_run r ON r.id = m.run_id WHERE m.job_id = ?1 AND r.state = 'DONE' "
+                        "AND r.superseded_by IS NULL AND r.removed_at IS NULL",
+                        VALUES(value_int(from), value_int(to)));
+}
+
+int
 job_leave_added(struct queue *queue, int rc, struct queue_ids *running)
 {
     rc = queue_leave(queue, rc);
@@ -590,7 +601,7 @@ job_finish_is_sound(const struct queue_finish *finish)
     for (size_t i = 0; i < finish->result_count; i++)
         if (finish->results[i].destination_count > 0)
             return false;
-    return finish->code == CODE_EXPECTATION_BROKEN;
+    return finish->code == CODE_EXPECTATION_BROKEN || finish->code == CODE_CORRECTED;
 }
 
 int
@@ -602,8 +613,17 @@ queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish 
                                "a job ends as DONE with results, as EMPTY without, or as REVIEW "
                                "with a reason and no deliveries, not as %s with %zu",
                                queue_job_state_name(finish->state), finish->result_count);
+    int64_t found;
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
-    return rc < 0 ? rc : queue_leave(queue, job_finish(queue, &row, finish, now_ms));
+    if (rc < 0)
+        return rc;
+    if (finish->state != QUEUE_REVIEW)
+        rc = database_get(&queue->db, "SELECT 1 FROM job WHERE id = ? AND corrects NOTNULL", VALUES(value_int(job_id)),
+                          &found);
+    if (rc == 1)
+        rc = database_refuse(&queue->db, -EINVAL, "job %lld measured corrected masks and must end under review",
+                             (long long)job_id);
+    return queue_leave(queue, rc ? rc : job_finish(queue, &row, finish, now_ms));
 }
 
 static int
@@ -742,11 +762,7 @@ job_retry(struct queue *queue, const struct edge_row *row, const struct queue_re
         };
         rc = job_add(queue, &new_job, now_ms, job_id, running);
         if (rc == 0 && !changed) /* it takes the stored masks */
-            rc = database_run(&queue->db,
-                              "INSERT INTO job_mask SELECT ?2, m.program, m.run_id FROM job_mask m "
-                              "JOIN program_run r ON r.id = m.run_id WHERE m.job_id = ?1 AND r.state = 'DONE' "
-                              "AND r.superseded_by IS NULL AND r.removed_at IS NULL",
-                              VALUES(value_int(row->id), value_int(*job_id)));
+            rc = job_copy_masks(queue, row->id, *job_id);
     }
     queue_job_clear(&job);
     return rc;

@@ -12,16 +12,6 @@
 
 /* ------------------------------------------------------------------------------------ ties -- */
 
-#define SERIES_OF_OBJECT                                                                                               \
-    "SELECT s.id FROM object_reference r CROSS JOIN series s ON s.series_uid = r.uid "                                 \
-    "WHERE r.object_id = ?1 AND r.kind = 'series' "                                                                    \
-    "UNION SELECT i.series_id FROM object_reference r "                                                                \
-    "CROSS JOIN instance i ON i.sop_instance_uid = r.uid "                                                             \
-    "WHERE r.object_id = ?1 AND r.kind = 'instance' "                                                                  \
-    "UNION SELECT s.id FROM object_reference r "                                                                       \
-    "CROSS JOIN series s ON s.frame_of_reference = r.uid AND s.frame_of_reference <> '' "                              \
-    "WHERE r.object_id = ?1 AND r.kind = 'frame'"
-
 #define OBJECTS_OF_SERIES                                                                                              \
     "SELECT r.object_id FROM series s "                                                                                \
     "CROSS JOIN object_reference r ON r.kind = 'series' AND r.uid = s.series_uid "                                     \
@@ -162,10 +152,11 @@ object_write(struct queue *queue, const struct queue_object *object, int64_t now
         &queue->db,
         "INSERT INTO object (series_uid, sop_instance_uid, sop_class_uid, transfer_syntax_uid, "
         "study_uid, kind, label, description, made, path, source, original_path, sender, "
-        "size_bytes, replaced, received_at, own) "
+        "size_bytes, replaced, received_at, own, person) "
         "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
         "EXISTS (SELECT 1 FROM result WHERE sop_instance_uid = ?2 AND sop_instance_uid <> '') "
-        "OR EXISTS (SELECT 1 FROM result WHERE series_uid = ?1 AND series_uid <> '')) "
+        /* A copy that a person corrected may stay in the series of the result. */
+        "OR ?17 = '' AND EXISTS (SELECT 1 FROM result WHERE series_uid = ?1 AND series_uid <> ''), ?17) "
         "ON CONFLICT (series_uid, sop_instance_uid) DO UPDATE SET "
         "sop_class_uid = excluded.sop_class_uid, study_uid = excluded.study_uid, "
         "transfer_syntax_uid = excluded.transfer_syntax_uid, kind = excluded.kind, "
@@ -173,13 +164,14 @@ object_write(struct queue *queue, const struct queue_object *object, int64_t now
         "path = excluded.path, source = excluded.source, "
         "original_path = excluded.original_path, sender = excluded.sender, "
         "size_bytes = excluded.size_bytes, replaced = excluded.replaced, "
-        "received_at = excluded.received_at, missing = 0, superseded_by = NULL, "
+        "received_at = excluded.received_at, person = excluded.person, missing = 0, superseded_by = NULL, "
         "removed_at = NULL",
         VALUES(value_text(object->series_uid), value_text(object->sop_instance_uid), value_text(object->sop_class_uid),
                value_text(object->transfer_syntax_uid), value_text(object->study_uid), value_text(object->kind),
                value_text(object->label), value_text(object->description), value_text(object->made),
                value_text(object->path), value_text(object->source), value_text(object->original_path),
-               value_text(object->sender), value_int(object->size), value_int(object->replaced), value_time(now_ms)));
+               value_text(object->sender), value_int(object->size), value_int(object->replaced), value_time(now_ms),
+               value_text(object->person)));
 }
 
 static int

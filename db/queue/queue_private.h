@@ -137,4 +137,15 @@ int queue_recover_pulls(struct queue *queue, int64_t now_ms);
  */
 int queue_count_out(struct queue *queue, const char *destination, int64_t since_ms, int64_t now_ms);
 
+/* The ids of the series that object ?1 refers to. */
+#define SERIES_OF_OBJECT                                                                                               \
+    "SELECT s.id FROM object_reference r CROSS JOIN series s ON s.series_uid = r.uid "                                 \
+    "WHERE r.object_id = ?1 AND r.kind = 'series' "                                                                    \
+    "UNION SELECT i.series_id FROM object_reference r "                                                                \
+    "CROSS JOIN instance i ON i.sop_instance_uid = r.uid "                                                             \
+    "WHERE r.object_id = ?1 AND r.kind = 'instance' "                                                                  \
+    "UNION SELECT s.id FROM object_reference r "                                                                       \
+    "CROSS JOIN series s ON s.frame_of_reference = r.uid AND s.frame_of_reference <> '' "                              \
+    "WHERE r.object_id = ?1 AND r.kind = 'frame'"
+
 #endif

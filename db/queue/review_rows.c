@@ -18,7 +18,20 @@ review_enter(struct queue *queue, int64_t job_id, struct edge_row *row)
         database_refuse(&queue->db, rc, "job %lld is %s: %s %s it", (long long)job_id, queue_job_states[row->state], by,
                         row->state == QUEUE_REJECTED ? "rejected" : "accepted");
     free(by);
-    return rc;
+    int64_t correction;
+    if (rc)
+        return rc;
+    rc = database_get(&queue->db,
+                      "SELECT max(id) FROM job WHERE corrects = ? "
+                      "AND state IN ('READY', 'RUNNING', 'DELAYED', 'REVIEW') HAVING max(id)",
+                      VALUES(value_int(job_id)), &correction);
+    if (rc == 1)
+        rc =
+            database_refuse(&queue->db, -ESTALE,
+                            "job %lld measures a correction of job %lld: accept or reject that one; a rejection leaves "
+                            "this one under review",
+                            (long long)correction, (long long)job_id);
+    return rc ? queue_leave(queue, rc) : 0;
 }
 
 int

@@ -476,6 +476,7 @@ static const struct report_column web_review_job[] = {
     COLUMN(outdated, "OUTDATED", NUMBER),
     COLUMN(decision, "DECISION", TEXT),
     AS(by, "BY", TEXT, "decided_by"),
+    COLUMN(correction_job, "CORRECTION", NUMBER),
     AS(place, "PLACE", NUMBER, "(SELECT count(*) FROM v_review w WHERE w.decision = '' AND w.job <= r.job)"),
     AS(waiting, "WAITING", NUMBER, "(SELECT count(*) FROM v_review w WHERE w.decision = '')"),
     AS(previous, "PREVIOUS", NUMBER, "(SELECT max(job) FROM v_review w WHERE w.decision = '' AND w.job < r.job)"),
@@ -494,6 +495,8 @@ static const struct report_column web_review_job[] = {
     "UNION ALL SELECT * FROM (SELECT 'revision', " EARLIER_COLUMNS                                                     \
     "FROM job j JOIN here h ON j.series_id = h.series_id AND j.revision < h.revision AND j.pipeline = h.pipeline "     \
     "AND j.stack = h.stack WHERE j.state IN ('DONE', 'EMPTY', 'REJECTED') ORDER BY j.id DESC LIMIT 1) "                \
+    "UNION ALL SELECT 'corrected', " EARLIER_COLUMNS                                                                   \
+    "FROM job j JOIN job k ON k.corrects = j.id JOIN here h ON k.id = h.id "                                           \
     "UNION ALL SELECT * FROM (SELECT 'patient', " EARLIER_COLUMNS                                                      \
     "FROM here h JOIN series s ON s.patient_id = h.patient_id AND s.patient_id <> '' AND s.id <> h.series_id "         \
     "JOIN job j ON j.series_id = s.id AND j.pipeline = h.pipeline WHERE j.state = 'DONE' "                             \
@@ -510,6 +513,27 @@ static const struct report_column web_review_before[] = {
     AS(change, "CHANGE", TEXT,
        "(SELECT printf('%+.0f %%', 100.0 * (t.volume_ml / b.volume_ml - 1)) FROM before t WHERE t.which = 'this' "
        "AND b.which <> 'this' AND t.label = b.label AND b.volume_ml > 0)"),
+};
+
+/* The last correction of a job, or the job itself if it is one. */
+#define CORRECTION                                                                                                     \
+    ", pair AS (SELECT id, corrects, correction FROM job WHERE corrects NOTNULL AND id = coalesce("                    \
+    "(SELECT id FROM job WHERE id = ?2 AND corrects NOTNULL), (SELECT max(id) FROM job WHERE corrects = ?2))) "
+
+static const struct report_column web_correction[] = {
+    AS(job, "JOB", NUMBER, "p.id"),
+    AS(corrects, "CORRECTS", NUMBER, "p.corrects"),
+    AS(state, "STATE", TEXT, "(SELECT state FROM job WHERE id = p.id)"),
+    AS(reviewed_by, "REVIEWED BY", TEXT, "(SELECT reviewed_by FROM job WHERE id = p.id)"),
+    AS(person, "PERSON", TEXT, "o.person"),
+    AS(kind, "KIND", TEXT, "o.kind"),
+    AS(sender, "SENDER", TEXT, "o.sender"),
+    AS(label, "SEGMENT", TEXT, "n.label"),
+    AS(method, "METHOD", TEXT, "n.method"),
+    AS(before, "BEFORE (ml)", NUMBER, "printf('%.2f', b.volume_ml)"),
+    AS(after, "AFTER (ml)", NUMBER, "printf('%.2f', n.volume_ml)"),
+    AS(change, "CHANGE", TEXT,
+       "iif(b.volume_ml > 0, printf('%+.1f %%', 100.0 * (n.volume_ml / b.volume_ml - 1)), NULL)"),
 };
 
 static const struct report_column web_review_reasons[] = {
@@ -775,6 +799,8 @@ static const struct report_column web_job[] = {
     COLUMN(held, "held", TEXT),
     COLUMN(superseded_by, "superseded by", NUMBER),
     COLUMN(reviewed_by, "reviewed by", TEXT),
+    COLUMN(corrects, "corrects job", NUMBER),
+    AS(corrected_by, "corrected by", TEXT, "nullif(corrected_by, '')"),
     AS(removed, "results removed", TIME, "removed_at"),
 };
 
@@ -1029,6 +1055,10 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                                .tail = "ORDER BY which = 'this' DESC, which DESC" MOST),
     [WEB_REVIEW_REASONS] = LIST("review_reasons", "Earlier reasons", NULL, web_review_reasons, "v_audit",
                                 .tail = "WHERE action = 'reject' GROUP BY reason ORDER BY max(audit) DESC LIMIT 8"),
+    [WEB_CORRECTION] = LIST("correction", "Corrected masks", NULL, web_correction,
+                            "pair p LEFT JOIN object o ON o.id = p.correction LEFT JOIN segment n ON n.job_id = p.id "
+                            "LEFT JOIN segment b ON b.job_id = p.corrects AND b.label = n.label",
+                            .with = CORRECTION, .tail = "ORDER BY n.number" MOST),
     [WEB_QUARANTINED] = LIST(
         "quarantined", "Quarantined files", "noctule quarantine show FILE; noctule quarantine release FILE",
         web_quarantined, "v_quarantine", .none = "No file is in quarantine. Files that cannot be received appear here.",

@@ -15,12 +15,19 @@ static const char review_sql[] = "SELECT printf('Job %d, pipeline %s%s, since %s
                                  "rejected', NULL), "
                                  "iif(decision = '', NULL, '  decided   ' || decision || ' by ' || decided_by || "
                                  "', final at ' || final_at), "
+                                 "iif(corrects IS NULL, NULL, printf('  corrects  job %d%s%s', corrects, "
+                                 "iif(corrected_by = '', '', ', masks by ' || corrected_by), "
+                                 "(SELECT group_concat(printf('; %s: %.2f ml, before %.2f ml', n.label, n.volume_ml, "
+                                 "b.volume_ml), '') FROM v_segments n LEFT JOIN v_segments b ON b.job = corrects "
+                                 "AND b.label = n.label WHERE n.job = r.job))), "
+                                 "iif(correction_job IS NULL, NULL, printf('  corrected job %d measures corrected "
+                                 "masks: decide on that one', correction_job)), "
                                  "message, '  preview   ' || ?4 || '/' || preview_path "
                                  "FROM (SELECT *, ltrim(modality || iif(body_part = '', '', ' ' || body_part) "
                                  "|| "
                                  "iif(series_description = '', '', ' \"' || series_description || '\"')) AS "
                                  "concat_words "
-                                 "FROM v_review) ";
+                                 "FROM v_review) r ";
 
 static int
 review_print_line(struct report *report, const char *before, const char *line, FILE *out)
@@ -37,7 +44,7 @@ review_print_line(struct report *report, const char *before, const char *line, F
 static int
 review_print_job(struct report *report, sqlite3_stmt *row, FILE *out)
 {
-    enum { MESSAGE = 4, PREVIEW = 5 };
+    enum { MESSAGE = 6, PREVIEW = 7 };
 
     int rc = 0;
     for (int i = 0; i < MESSAGE && rc == 0; i++)

@@ -60,7 +60,8 @@ source_is_ascii(const struct derived_source *source)
 {
     bool ascii = value_text_is_ascii(source->pipeline) && value_text_is_ascii(source->software_version) &&
                  value_text_is_ascii(source->device_serial_number) &&
-                 (!source->remark || value_text_is_ascii(source->remark));
+                 (!source->remark || value_text_is_ascii(source->remark)) &&
+                 (!source->creator || value_text_is_ascii(source->creator));
     for (size_t i = 0; i < source->equipment_count; i++)
         ascii = ascii && value_text_is_ascii(source->equipment[i].name) &&
                 value_text_is_ascii(source->equipment[i].version);
@@ -184,6 +185,14 @@ dataset_put_line(struct dataset_writer *set, uint32_t tag, const char *text)
 }
 
 void
+dataset_put_creator(struct dataset_writer *set, uint32_t tag)
+{
+    dataset_reach(set, tag);
+    dataset_add_clean(set, &set->elements, tag, "PN", set->source->creator ? set->source->creator : "", PN_CHARACTERS,
+                      VALUE_LINE);
+}
+
+void
 dataset_put_file_meta(struct dataset_writer *set)
 {
     const struct file_meta meta = {
@@ -244,7 +253,7 @@ dataset_put_identification(struct dataset_writer *set)
     }
     dataset_put_line(set, TAG_SeriesDescription, set->object.description);
     if (set->object.is_rt)
-        dataset_put_text(set, TAG_OperatorsName, "PN", "");
+        dataset_put_creator(set, TAG_OperatorsName);
     dataset_put_text(set, TAG_ManufacturerModelName, "LO", "noctuled");
 }
 

@@ -21,6 +21,7 @@
 enum {
     SH_CHARACTERS = 16,
     LO_CHARACTERS = 64,
+    PN_CHARACTERS = 64,
     ST_CHARACTERS = 1024,
     LT_CHARACTERS = 10240,
 };
@@ -75,6 +76,8 @@ void dataset_put_text(struct dataset_writer *set, uint32_t tag, const char vr[2]
 void dataset_put_us(struct dataset_writer *set, uint32_t tag, uint16_t number);
 /* Puts an LO, cleaned by value_text_clean. */
 void dataset_put_line(struct dataset_writer *set, uint32_t tag, const char *text);
+/* Puts a PN: the person who corrected the masks, or an empty one. */
+void dataset_put_creator(struct dataset_writer *set, uint32_t tag);
 /* Puts a required attribute of patient or study: the source's, verbatim, or an empty one. */
 void dataset_put_inherited(struct dataset_writer *set, uint32_t tag, const char vr[2]);
 

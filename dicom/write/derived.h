@@ -52,6 +52,9 @@ struct derived_source {
     /* Content Description, cut to 64 characters, of an object that has one. If NULL or "", its
      * Series Description is used. */
     const char *remark;
+    /* Content Creator's Name, or Operators' Name of an RT Structure Set: the person who corrected the masks. NULL or "":
+     * no person. */
+    const char *creator;
     const struct derived_equipment *equipment; /* items of the Contributing Equipment Sequence */
     size_t equipment_count;
     /* No part of the identity: an object keeps its UIDs in another transfer syntax. */

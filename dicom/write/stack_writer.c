@@ -352,7 +352,7 @@ stack_put_content(struct stack_writer *w, const char *label, const char *otherwi
     dataset_put_text(&w->set, TAG_ContentLabel, "CS", cs);
     const char *remark = w->set.source->remark;
     dataset_put_line(&w->set, TAG_ContentDescription, remark && *remark ? remark : w->set.object.description);
-    dataset_put_text(&w->set, TAG_ContentCreatorName, "PN", "");
+    dataset_put_creator(&w->set, TAG_ContentCreatorName);
 }
 
 int

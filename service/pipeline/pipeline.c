@@ -21,6 +21,7 @@
 #include "service/pipeline/measure/measure_groups.h"
 #include "service/pipeline/measure/measure_quantities.h"
 #include "service/pipeline/results/results.h"
+#include "service/pipeline/segment/correction.h"
 #include "service/pipeline/segment/object_pick.h"
 #include "service/pipeline/segment/segment.h"
 #include "service/pipeline/segment/segment_coarse.h"
@@ -43,7 +44,8 @@ struct job {
     struct pipeline_report *report;
 
     struct conf_pipeline *settings;
-    const struct conf_pipeline *pipeline; /* the same, with a segment per region of objects */
+    const struct conf_pipeline *pipeline; /* the same, with corrected segments, and a segment per region of objects */
+    struct correction correction;
     struct output *output;
     struct volume_source source;
     struct headers_digests *digests; /* in progress; else NULL */
@@ -180,6 +182,22 @@ choose_source(struct job *job)
     return quantities_check(job->pipeline, &job->source.grid, &report->error);
 }
 
+/* Takes the segments that a person corrected from the last object. */
+static int
+correct_segments(struct job *job)
+{
+    char text[sizeof job->correction.labels + 32];
+    const struct job_spec *spec = job->spec;
+    int rc =
+        correction_make(&job->correction, job->settings, spec->objects[spec->object_count - 1], &job->report->error);
+    if (rc)
+        return rc;
+    job->pipeline = &job->correction.pipeline;
+    snprintf(text, sizeof text, "corrected by a person: %s", job->correction.labels);
+    pipeline_note(job->report, text);
+    return 0;
+}
+
 /* ------------------------------------------------------------------- decoding, computing ---- */
 
 static void
@@ -259,6 +277,7 @@ set_up_segmentation(struct job *job)
     job->segmentation.grid = &job->source.grid;
     job->segmentation.objects = job->spec->objects;
     job->segmentation.object_count = job->spec->object_count;
+    job->segmentation.corrected = job->spec->corrects != 0;
     job->segmentation.program_masks = job->spec->masks;
     job->segmentation.program_mask_count = job->spec->mask_count;
 }
@@ -644,10 +663,15 @@ compute(struct job *job)
         rc = report_segments(job);
     if (rc == 0)
         rc = measure_segments(job);
+    if (rc == 0 && job->spec->corrects) {
+        report->review = true;
+        error_set(&report->error, 0, CODE_CORRECTED, "a person corrected %s of the result of job %" PRId64,
+                  job->correction.labels, job->spec->corrects);
+    }
     if (rc || report->breaches.count == 0)
         return rc;
     expect_tell(&report->breaches, text, sizeof text);
-    report->review = job->pipeline->review == CONF_HOLD || report->breaches.untrusted;
+    report->review |= job->pipeline->review == CONF_HOLD || report->breaches.untrusted;
     error_set(&report->error, 0, CODE_EXPECTATION_BROKEN, "%s", text);
     return 0;
 }
@@ -750,6 +774,8 @@ run_steps(struct job *job, double begun)
     int error = open_job(job);
     if (error == 0)
         error = choose_source(job);
+    if (error == 0 && job->spec->corrects)
+        error = correct_segments(job);
     if (error == 0) {
         set_up_segmentation(job);
         error = object_picks_make(&job->segmentation, &report->error);
@@ -814,6 +840,7 @@ pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
     output_close(job.output);
     texture_groups_release(&job.groups);
     coarse_volume_release(&job.coarse);
+    correction_release(&job.correction);
     segmentation_release(&job.segmentation); /* owns the pipeline, if segments are of objects */
     volume_source_release(&job.source);
     texture_result_clear(&job.texture);

@@ -179,6 +179,18 @@ job_findings(const struct web_view *view, struct error *error)
     return rc < 0 ? rc : 0;
 }
 
+static int
+job_correction(const struct web_view *view, struct error *error)
+{
+    struct report_table table;
+    const int rc = job_read(view, WEB_CORRECTION, &table, error);
+    if (rc < 0)
+        return rc;
+    web_correction_put(view, &table);
+    report_table_free(&table);
+    return 0;
+}
+
 /* -------------------------------------------------------------------------- results, timeline -- */
 
 static void
@@ -357,6 +369,8 @@ job_put_all(const struct web_view *view, const struct report_table *job, struct 
     int rc = job_open_in_viewer(view, report_cell(job, 0, "series_uid"), error);
     fputs("<div class=\"columns\"><div class=\"stack\">", out);
     web_viewer_put(view, web_request_number(view->request, REQUEST_id), "job");
+    if (rc == 0)
+        rc = job_correction(view, error);
     if (rc == 0)
         rc = job_findings(view, error);
     if (rc == 0)

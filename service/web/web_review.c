@@ -15,14 +15,14 @@
 
 struct review {
     const struct web_view *view;
-    struct report_table waiting, decided, job, breaches, before, reasons;
+    struct report_table waiting, decided, job, breaches, before, correction, reasons;
 };
 
 static void
 review_free(struct review *review)
 {
-    struct report_table *tables[] = {&review->waiting,  &review->decided, &review->job,
-                                     &review->breaches, &review->before,  &review->reasons};
+    struct report_table *tables[] = {&review->waiting, &review->decided,    &review->job,    &review->breaches,
+                                     &review->before,  &review->correction, &review->reasons};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (tables[i]->list) /* it was read */
             report_table_free(tables[i]);
@@ -54,6 +54,8 @@ review_read(struct review *review, struct error *error)
         rc = report_page(report, WEB_JOB_BREACHES, &query, &review->breaches, error);
     if (rc == 0)
         rc = report_page(report, WEB_REVIEW_BEFORE, &query, &review->before, error);
+    if (rc == 0)
+        rc = report_page(report, WEB_CORRECTION, &query, &review->correction, error);
     return rc ? rc : report_page(report, WEB_REVIEW_REASONS, &query, &review->reasons, error);
 }
 
@@ -138,6 +140,8 @@ review_write_before(const struct review *review)
         else if (strcmp(which, "revision") == 0)
             fprintf(out, "<a href=\"job?id=%" PRId64 "\">Revision %s</a>, %s", job, review_cell(table, row, "revision"),
                     review_cell(table, row, "state"));
+        else if (strcmp(which, "corrected") == 0)
+            fprintf(out, "<a href=\"job?id=%" PRId64 "\">Job %" PRId64 "</a>, before the correction", job, job);
         else
             fprintf(out, "<a href=\"job?id=%" PRId64 "\">Last accepted result</a> of this patient, ", job);
         if (strcmp(which, "patient") == 0)
@@ -169,6 +173,7 @@ review_write_result(const struct review *review)
     fputs("</a></p>\n", out);
     web_assets_put(WEB_ASSET_VIEWER_STYLE, out);
     web_viewer_put(review->view, number, "review");
+    web_correction_put(review->view, &review->correction);
     review_write_before(review);
     fputs("</div>\n", out);
 }
@@ -179,6 +184,8 @@ static void
 review_write_broken(const struct review *review)
 {
     FILE *out = review->view->out;
+    if (review->breaches.row_count == 0) /* a correction that is as expected */
+        return;
     fputs("<section class=\"broken\"><h2>Not as expected</h2><ul>", out);
     for (size_t row = 0; row < review->breaches.row_count; row++) {
         fputs("<li>", out);
@@ -204,6 +211,14 @@ review_write_forms(const struct review *review)
         fputs("<p>", out);
         review_text(review, job, 0, "by");
         fprintf(out, " %sed it.</p>", review_cell(job, 0, "decision"));
+        return;
+    }
+    if (*review_cell(job, 0, "correction_job")) {
+        const char *correction = review_cell(job, 0, "correction_job");
+        fprintf(out,
+                "<p>A person corrected its masks. Decide on <a href=\"review?id=%s\">job %s</a>, which measures them. "
+                "If that one is rejected, this one can be decided again.</p>",
+                correction, correction);
         return;
     }
     if (outdated)

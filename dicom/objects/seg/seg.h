@@ -43,6 +43,7 @@ struct seg_segment {
      * above. */
     const struct provenance *provenance;
     bool changed;
+    bool corrected; /* a person corrected the region: a type AUTOMATIC of its object no longer holds */
     /* Voxel (x, y, z) is bit x % 64 of bits[(z * rows + y) * words_per_row + x / 64]. Bits
      * beyond the columns are ignored. Not in FRACTIONAL objects. */
     const uint64_t *bits;
@@ -93,7 +94,8 @@ void seg_tracking_id(const struct seg_request *request, const struct seg_segment
                      char id[SEG_TRACKING_ID_SIZE]);
 
 /* Returns Segment Algorithm Type. If the region's object states no type, it is SEMIAUTOMATIC,
- * which excludes neither a person nor a program. So is a manual region that Noctule changed. */
+ * which excludes neither a person nor a program. So is a manual region that Noctule changed, and an automatic one that a
+ * person corrected. */
 const char *seg_algorithm_type(const struct seg_segment *segment);
 
 /* Returns a value of Segment Algorithm Name, or NULL past the last: the object's names, then

@@ -13,7 +13,8 @@ seg_algorithm_type(const struct seg_segment *segment)
     const struct provenance *from = segment->provenance;
     if (!from)
         return "AUTOMATIC";
-    if (from->type[0] == '\0' || (segment->changed && strcmp(from->type, "MANUAL") == 0))
+    if (from->type[0] == '\0' || (segment->changed && strcmp(from->type, "MANUAL") == 0) ||
+        (segment->corrected && strcmp(from->type, "AUTOMATIC") == 0))
         return "SEMIAUTOMATIC";
     return from->type;
 }

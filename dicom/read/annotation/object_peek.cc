@@ -4,6 +4,7 @@
  */
 #include "dicom/read/annotation/object_peek.h"
 #include "dicom/read/header.hh"
+#include "dicom/value/charset.hh"
 #include "dicom/value/storage_class.h"
 
 #include <algorithm>
@@ -18,10 +19,11 @@ namespace
 
 /* Ascending; all attributes read, also in items. */
 constexpr uint32_t short_tags[] = {
-    0x00080012, 0x00080013, 0x00080016, 0x00080018, 0x00080023, 0x00080033, 0x00080060, 0x00080070, 0x0008103E,
-    0x00081090, 0x00081115, 0x0008114A, 0x00081155, 0x00081199, 0x00082112, 0x00089124, 0x0020000D, 0x0020000E,
-    0x00200052, 0x0040A360, 0x0040A375, 0x0040A385, 0x00620002, 0x00620005, 0x00700080, 0x30060002, 0x30060008,
-    0x30060009, 0x30060010, 0x30060012, 0x30060014, 0x30060016, 0x30060018, 0x52009229,
+    0x00080005, 0x00080012, 0x00080013, 0x00080016, 0x00080018, 0x00080023, 0x00080033, 0x00080060,
+    0x00080070, 0x0008103E, 0x00081070, 0x00081090, 0x00081115, 0x0008114A, 0x00081155, 0x00081199,
+    0x00082112, 0x00089124, 0x0020000D, 0x0020000E, 0x00200052, 0x0040A360, 0x0040A375, 0x0040A385,
+    0x00620002, 0x00620005, 0x00700080, 0x00700084, 0x30060002, 0x30060008, 0x30060009, 0x30060010,
+    0x30060012, 0x30060014, 0x30060016, 0x30060018, 0x30060020, 0x30060026, 0x52009229,
 };
 
 /* Attributes that may be long: the content of a report, contours, frames. */
@@ -117,12 +119,37 @@ object_made(const Header &dataset)
     return {};
 }
 
+/* Reads the person and the names of the regions. */
+void
+object_read_names(struct object_peek &peek, const Header &dataset)
+{
+    Charset charset(header_character_sets(dataset));
+    std::string person = header_text(dataset, DCM_ContentCreatorName);
+    if (person.empty())
+        person = header_text(dataset, DCM_OperatorsName);
+    header_copy_name(peek.person, charset_name(charset, person));
+    std::string regions;
+    const bool is_seg = dataset.sequence(DCM_SegmentSequence) != nullptr;
+    for (DcmItem *item :
+         header_children<DcmItem>(dataset.sequence(is_seg ? DCM_SegmentSequence : DCM_StructureSetROISequence))) {
+        const std::string name =
+            charset_name(charset, header_text(Header(*item), is_seg ? DCM_SegmentLabel : DCM_ROIName));
+        if (regions.size() + name.size() + 2 > sizeof peek.regions)
+            break;
+        if (name.find('\n') == std::string::npos)
+            regions += name + "\n";
+    }
+    header_copy(peek.regions, regions);
+}
+
 int
 object_read_identity(Reading &reading, const Header &dataset, const struct scan &scan)
 {
     struct object_peek &peek = reading.peek;
-    if (header_is_own(dataset))
-        return reading.refuse(CODE_OWN_RESULT, "was written by Noctule and is not processed again.");
+    object_read_names(peek, dataset);
+    if (header_is_own(dataset) && peek.person[0] == '\0')
+        return reading.refuse(CODE_OWN_RESULT, "was written by Noctule and is not processed again. A corrected copy "
+                                               "must name the person who corrected it.");
     std::string uid = header_text(dataset, DCM_SOPClassUID);
     if (uid.empty())
         uid = scan.media_class_uid;

@@ -24,6 +24,8 @@ extern "C" {
  * lines. */
 #define OBJECT_OF_PREDECESSOR "predecessor "
 
+#define OBJECT_REGIONS        8192
+
 struct object_peek {
     const char *kind; /* "rtstruct", "seg", "sr" */
     char sop_class_uid[DICOM_UID_SIZE];
@@ -38,6 +40,10 @@ struct object_peek {
     /* Structure Set, Content or Instance Creation Date and Time. Texts sort in time order; "" if
      * absent. */
     char made[DICOM_DS_SIZE];
+    /* Content Creator's Name, or else Operators' Name; UTF-8, "" if absent. */
+    char person[DICOM_LO_SIZE];
+    /* Segment Labels or ROI Names in UTF-8, a line each; cut at a whole line if they are long. */
+    char regions[OBJECT_REGIONS];
     char *references; /* at least one line that is not of a predecessor; no duplicates */
     int64_t file_size;
 };
@@ -46,7 +52,8 @@ struct object_peek {
  * Reads the open file `fd`, which the caller keeps. `path` is for messages; `requestor` is as in
  * dicom_peek_open. Codes: those of every file (dicom_peek); SOP_CLASS_UNSUPPORTED for other
  * classes, TAG_MISSING if it refers to no image, UID_INVALID, SIZE_IMPLAUSIBLE beyond
- * LIMIT_OBJECT_REFERENCES, OWN_RESULT. The caller must free it with object_peek_free.
+ * LIMIT_OBJECT_REFERENCES; OWN_RESULT for an object that Noctule wrote, unless it names a person: then a copy was
+ * corrected. The caller must free it with object_peek_free.
  */
 int object_peek_open(int fd, const char *path, const struct dicom_requestor *requestor, struct object_peek **peek,
                      struct error *error);

@@ -42,6 +42,8 @@ job_spec_write(const struct job_spec *spec, const char *path)
     keyed_put_inputs(text.out, spec->inputs, spec->sha256, spec->input_count);
     for (size_t i = 0; i < spec->object_count; i++)
         keyed_put(text.out, "object", spec->objects[i]);
+    if (spec->corrects)
+        fprintf(text.out, "corrects %" PRId64 "\n", spec->corrects);
     for (size_t i = 0; i < spec->mask_count; i++) {
         const struct job_mask *mask = &spec->masks[i];
         keyed_put(text.out, "program", mask->program);
@@ -200,6 +202,8 @@ job_take_line(struct job_reader *reader)
         return job_take_slices(reader, text);
     if (strcmp(key, "earlier") == 0)
         return job_take_earlier(reader, text);
+    if (strcmp(key, "corrects") == 0)
+        return keyed_take_number(&reader->text, text, &spec->corrects);
     if (strcmp(key, "end") == 0)
         return take_end(reader, text);
     if (strcmp(key, "id") == 0) {
@@ -224,6 +228,8 @@ take_spec(struct job_reader *reader)
         return keyed_bad(&reader->text, "the file was cut off");
     if (!reader->has_id || !spec->stack || !spec->output || !spec->device_serial_number || !spec->settings)
         return keyed_bad(&reader->text, "id, stack, output, device or settings is missing");
+    if (spec->corrects && spec->object_count == 0)
+        return keyed_bad(&reader->text, "the object with the corrected masks is missing");
     for (size_t i = 0; i < spec->mask_count; i++)
         if (!spec->masks[i].path || !spec->masks[i].sha256 || !spec->masks[i].identity)
             return keyed_bad(&reader->text, "the path, digest or identity of a mask is missing");

@@ -17,6 +17,7 @@
  *     sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
  *     input /var/lib/noctule/series/1.2.3/1.2.3.2.dcm
  *     object /var/lib/noctule/series/1.2.9/1.2.9.1.dcm
+ *     corrects 9
  *     program name = "deepbet"; ...
  *     mask /var/lib/noctule/programs/12/mask
  *     mask_sha256 4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865
@@ -29,7 +30,8 @@
  * bytes are written unchanged, so that any file name can be stored.
  *
  * `end` gives the number of inputs plus objects plus masks. A file without it was cut off. `validated` is
- * optional. `slices` is optional: the jobs that write the file of the slice viewer, "review" or "all". `sha256` is optional and belongs to the input before it. The lines of a mask follow its `program`. `earlier` is optional. It names a result that this
+ * optional. `corrects` is optional: the job whose result a person corrected;
+ * the last object has the masks. `slices` is optional: the jobs that write the file of the slice viewer, "review" or "all". `sha256` is optional and belongs to the input before it. The lines of a mask follow its `program`. `earlier` is optional. It names a result that this
  * pipeline has already made of the series: its file name and its SOP Instance, Series Instance,
  * Study Instance and SOP Class UID. If that result replaced another one, the UIDs of the replaced one follow.
  */
@@ -67,6 +69,7 @@ struct job_spec {
     char **sha256;  /* digest of each input when it was received, or NULL; NULL: no digests */
     char **objects; /* absolute paths of annotation objects (RTSTRUCT, SEG, SR) */
     size_t object_count;
+    int64_t corrects;       /* job whose masks the last object corrects; 0: none */
     struct job_mask *masks; /* one per program that the pipeline names */
     size_t mask_count;
     char **earlier; /* as in the file: the results that this job replaces */

@@ -16,7 +16,7 @@
 static const char *const awaited_names[] = {
     [CONF_RTSTRUCT] = "structure set (rtstruct)", [CONF_SEG] = "segmentation (seg)", [CONF_SR] = "report (sr)"};
 
-static bool
+bool
 awaited_is_named(const struct conf_pipeline *pipeline, const char *kind, const char *sender)
 {
     for (size_t i = 0; i < pipeline->segment_count; i++)

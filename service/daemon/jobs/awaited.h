@@ -17,6 +17,9 @@
 int awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *pipeline, enum code *code,
                   char text[AWAITED_TEXT]);
 
+/* Returns whether a segment of the pipeline is a region of such an object. */
+bool awaited_is_named(const struct conf_pipeline *pipeline, const char *kind, const char *sender);
+
 /* Returns 0 and the absolute paths of the series' annotation objects that the pipeline names. The caller must free each
  * and the array. Returns -errno and no paths on failure. */
 int awaited_paths(const struct core *core, int64_t series_id, const struct conf_pipeline *pipeline, char ***paths,

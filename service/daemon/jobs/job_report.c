@@ -104,7 +104,8 @@ job_report_end(const struct message_done *message, enum job_end *end)
     switch (message->verdict) {
     case PROTO_VERDICT_DONE:
         *end = message->review ? JOB_END_REVIEW : message->empty ? JOB_END_EMPTY : JOB_END_DONE;
-        return message->review && message->code != CODE_EXPECTATION_BROKEN ? -EBADMSG : 0;
+        return message->review && message->code != CODE_EXPECTATION_BROKEN && message->code != CODE_CORRECTED ? -EBADMSG
+                                                                                                              : 0;
     case PROTO_VERDICT_RETRY:
         *end = JOB_END_RETRY;
         return 0;

@@ -51,6 +51,31 @@ jobs_run(void *context, int status)
         job_attempt_return(attempt, "the job could not be sent to the worker");
 }
 
+/* Adds the object with corrected masks as the last one. */
+static int
+jobs_add_correction(const struct core *core, const struct queue_job *job, struct job_spec *spec)
+{
+    char *path = core_path(core, job->correction);
+    char **grown = reallocarray(spec->objects, spec->object_count + 1, sizeof *grown);
+    if (grown)
+        spec->objects = grown;
+    if (!grown || !path) {
+        free(path);
+        return -ENOMEM;
+    }
+    size_t kept = 0; /* it may be input, too */
+    for (size_t i = 0; i < spec->object_count; i++) {
+        if (strcmp(grown[i], path) != 0)
+            grown[kept++] = grown[i];
+        else
+            free(grown[i]);
+    }
+    grown[kept] = path;
+    spec->object_count = kept + 1;
+    spec->corrects = job->corrects;
+    return 0;
+}
+
 /* Writes the job's file. Returns -ENODATA if it lacks a mask: then it waits, or has failed. `pipeline`: the job's own, NULL: unreadable settings, which the worker reports. */
 static int
 jobs_write_file(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline)
@@ -67,6 +92,8 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
         error = job_inputs_find(core, job->series_id, &spec);
     if (!error && pipeline)
         error = awaited_paths(core, job->series_id, pipeline, &spec.objects, &spec.object_count);
+    if (!error && job->corrects)
+        error = jobs_add_correction(core, job, &spec);
     if (!error)
         error = queue_earlier_results(core->queue, job->id, &spec.earlier, &spec.earlier_count);
     if (!error && pipeline)

@@ -16,6 +16,7 @@
 #include "service/daemon/delivery/commitments.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/awaited.h"
+#include "service/daemon/jobs/corrections.h"
 #include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"
 #include "service/daemon/series/known.h"
@@ -94,6 +95,7 @@ arrivals_add_object(struct core *core, const struct message_arrived *message)
         .label = message->label,
         .description = message->series_description,
         .made = message->made,
+        .person = message->person,
         .path = message->path,
         .source = message->source,
         .original_path = core->conf->retention.delete_originals ? message->original : "",
@@ -106,7 +108,10 @@ arrivals_add_object(struct core *core, const struct message_arrived *message)
     enum queue_arrival arrival;
     int64_t id;
     int error = queue_add_object(core->queue, &object, clock_unix_ms(), &arrival, &id);
-    if (!error && arrival != QUEUE_KNOWN)
+    bool is_correction = false;
+    if (!error && (arrival == QUEUE_NEW || arrival == QUEUE_REPLACED))
+        error = corrections_object_arrived(core, id, &object, message->regions, &is_correction);
+    if (!error && arrival != QUEUE_KNOWN && !is_correction)
         error = awaited_object_arrived(core, id, object.kind, object.sender);
     if (core_failed(core, error, "store an object"))
         return;

@@ -83,6 +83,7 @@ results_describe_segment(struct results *results, size_t i)
         .provenance = region ? region->provenance : algorithm,
         .changed = algorithm ? found->places[i] != SEGMENT_NO_PLACE
                              : region && region->what && object_region_is_changed(found, i),
+        .corrected = region && segment->object.corrected,
         .map = results->placed.maps[i],
     };
     if (region && region->provenance)
@@ -111,6 +112,7 @@ static int
 results_identify_object(struct results *results, const char *path, FILE *out)
 {
     char digest[DICOM_UID_SIZE];
+    const struct job_spec *spec = results->request->spec;
     struct object_peek *peek;
     struct error error;
     int rc = dicom_digest(path, digest, &results->report->error);
@@ -123,6 +125,8 @@ results_identify_object(struct results *results, const char *path, FILE *out)
     if (object_peek_open(fd, path, NULL, &peek, &error) == 0) {
         if (strcmp(peek->made, results->objects_made) > 0)
             memcpy(results->objects_made, peek->made, sizeof results->objects_made);
+        if (spec->corrects && strcmp(path, spec->objects[spec->object_count - 1]) == 0)
+            memcpy(results->creator, peek->person, sizeof results->creator);
         object_peek_free(peek);
     }
     close(fd);

@@ -45,6 +45,7 @@ results_seg_request(const struct results *results, const char *file)
                 .objects_made = results->objects_made,
                 .earlier = results_earlier(results, file),
                 .remark = results->remark,
+                .creator = results->creator,
                 .equipment = results->equipment,
                 .equipment_count = results->equipment_count,
                 .compression = (enum derived_compression)pipeline->compression,

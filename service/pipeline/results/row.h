@@ -40,6 +40,7 @@ struct results {
     struct derived_equipment *equipment; /* the programs whose masks segments use */
     size_t equipment_count;
     char made_of[DICOM_UID_SIZE];     /* from derived_made_of() */
+    char creator[DICOM_LO_SIZE];      /* person who corrected the masks; "" */
     char objects_made[DICOM_DS_SIZE]; /* latest date and time of the annotation objects; "" */
     /* objects that the results replace, spec->earlier_count of them */
     struct earlier *earlier;

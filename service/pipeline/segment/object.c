@@ -57,6 +57,7 @@ object_fill(const struct object_search *search, const struct image_planes *plane
     const struct object_frames frames = {.source = search->set->seg,
                                          .segment = search->item,
                                          .threshold = search->segment->object.threshold,
+                                         .exact = search->segment->object.corrected,
                                          .planes = planes};
     struct object_filled filled;
     int rc = object_frames_fill(&frames, region->bits, &filled, error);

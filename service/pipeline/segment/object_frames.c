@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AXES_TOLERANCE 1e-4 /* of a direction cosine */
-#define OFF_TOLERANCE  0.1  /* of the distance to the nearest other plane */
-#define STEP_TOLERANCE 1e-4 /* of the distance between frames: heights are texts of ten digits */
-#define TOLD_TOLERANCE 0.01 /* of the stated distance, which has fewer digits than positions */
-#define PARTS          65536.0
-#define THICK_FRAMES   1.5 /* times the distance of slices */
+#define AXES_TOLERANCE    1e-4 /* of a direction cosine */
+#define OFF_TOLERANCE     0.1  /* of the distance to the nearest other plane */
+#define STEP_TOLERANCE    1e-4 /* of the distance between frames: heights are texts of ten digits */
+#define TOLD_TOLERANCE    0.01 /* of the stated distance, which has fewer digits than positions */
+#define SPACING_TOLERANCE 1e-4 /* of the pixel spacing, of frames that must have the pixels of a plane */
+#define SHIFT_TOLERANCE   0.01 /* of a pixel, likewise */
+#define PARTS             65536.0
+#define THICK_FRAMES      1.5 /* times the distance of slices */
 
 static int
 frames_refuse(const struct object_frames *frames, int32_t frame, const char *why, struct error *error)
@@ -150,6 +152,24 @@ frames_compare(const void *a, const void *b)
     return higher ? higher : (left->frame > right->frame) - (left->frame < right->frame);
 }
 
+/* Returns whether the pixels of a frame are those of a plane. */
+static bool
+frames_are_pixels(const struct object_frames *frames, const struct seg_source_frame *frame,
+                  const struct frames_axis axes[2], const struct frames_slice *slice)
+{
+    const struct image_planes *planes = frames->planes;
+    bool are = frames->source->columns == planes->extent.columns && frames->source->rows == planes->extent.rows &&
+               slice->off <= OFF_TOLERANCE * frames_distance(planes, slice->plane);
+    for (int a = 0; a < 2; a++) {
+        const double shift =
+            image_planes_along(planes->origins + 3 * slice->plane, frame->position, planes->axes + (ptrdiff_t)3 * a);
+        are = are && axes[a].plane_axis == a && axes[a].sign > 0 &&
+              fabs(frame->spacing[a] - planes->spacing[a]) <= SPACING_TOLERANCE * planes->spacing[a] &&
+              fabs(shift) <= SHIFT_TOLERANCE * planes->spacing[a];
+    }
+    return are;
+}
+
 static int
 frames_gather(const struct object_frames *frames, struct frames_work *work, struct error *error)
 {
@@ -175,6 +195,8 @@ frames_gather(const struct object_frames *frames, struct frames_work *work, stru
                 slice->plane = z;
             }
         }
+        if (frames->exact && !frames_are_pixels(frames, frame, axes, slice))
+            return frames_refuse(frames, i, "does not have the pixels of a slice", error);
     }
     qsort(work->slices, (size_t)work->count, sizeof *work->slices, frames_compare);
     return 0;

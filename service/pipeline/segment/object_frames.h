@@ -26,6 +26,7 @@ struct object_frames {
     const struct seg_source *source;
     int32_t segment; /* index */
     double threshold;
+    bool exact; /* refuse frames that are not on the pixels of the planes */
     const struct image_planes *planes;
 };
 

@@ -136,6 +136,9 @@ object_search_run(struct object_search *search, struct error *error)
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         struct object_set *set;
+        const bool is_correction = search->segmentation->corrected && i == count - 1;
+        if (is_correction != wanted->corrected)
+            continue;
         rc = object_sets_get(search->sets, i, wanted->kind, &set, error);
         if (rc == 0 && set)
             rc = object_consider(search, set, error);

@@ -50,6 +50,7 @@ struct segmentation {
     const struct grid *grid; /* the grid of both, and its relation to the source's planes */
     char *const *objects;    /* paths of annotation objects */
     size_t object_count;
+    bool corrected; /* the last of them has the masks of the segments with object.corrected */
     const struct job_mask *program_masks;
     size_t program_mask_count;
     /* regions of annotation objects (object_pick.h); NULL: no segment comes from one */

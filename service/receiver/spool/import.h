@@ -48,7 +48,7 @@ struct import_report {
     char path[IMPORT_PATH];                      /* relative to the root */
     char sha256[DIGEST_TEXT];                    /* if the file was stored now and digests are wanted; else "" */
     /* Of an annotation object (object_peek.h); "" for an image. */
-    char kind[DICOM_CS_SIZE], label[DICOM_LO_SIZE], made[DICOM_DS_SIZE];
+    char kind[DICOM_CS_SIZE], label[DICOM_LO_SIZE], made[DICOM_DS_SIZE], person[DICOM_LO_SIZE];
     int64_t size;
     int32_t frames, expected;
     int32_t replaced; /* number of replacements, from the name of the file */
@@ -66,7 +66,7 @@ struct import_item {
     enum import_outcome outcome;
     int error; /* -errno for IMPORT_RETRY and IMPORT_UNREADABLE */
     struct import_report report;
-    char *references; /* of an annotation object; NULL for an image; freed by import_forget */
+    char *references, *regions; /* of an annotation object; NULL for an image; freed by import_forget */
 };
 
 /* Imports `count` files. Copies a file to quarantine only if more than reserve_bytes then stay free. */
@@ -111,7 +111,7 @@ bool import_leaves(const struct import_item *item);
  * those of dicom_peek_open, and of object_peek_open if it is no image. */
 int import_peek(int fd, const char *path, const struct dicom_requestor *requestor, struct import_item *item,
                 struct error *error);
-/* Frees the references and clears the report; the item can be used again. */
+/* Frees references and regions, and clears the report; the item can be used again. */
 void import_forget(struct import_item *item);
 
 /* Writes "series/<Series Instance UID>/<SOP Instance UID>.dcm", relative to the root (replaced.h). */

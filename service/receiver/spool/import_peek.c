@@ -1,11 +1,14 @@
 /* import_peek.c - see import.h: read the header of a file. */
 #include "service/receiver/spool/import.h"
 
+#include "base/error.h"
 #include "service/common/layout.h"
 #include "service/receiver/spool/replaced.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void
 import_path(const struct import_report *report, int32_t replaced, char path[IMPORT_PATH])
@@ -36,12 +39,15 @@ import_peek_object(int fd, const char *path, const struct dicom_requestor *reque
     COPY_TEXT(report->kind, peek->kind);
     COPY_TEXT(report->label, peek->label);
     COPY_TEXT(report->made, peek->made);
+    COPY_TEXT(report->person, peek->person);
     report->size = peek->file_size;
     free(item->references);
+    free(item->regions);
     item->references = peek->references;
     peek->references = NULL;
+    item->regions = strdup(peek->regions);
     object_peek_free(peek);
-    return 0;
+    return item->regions ? 0 : error_set_system(error, -ENOMEM, "hold an object");
 }
 
 int
@@ -67,7 +73,7 @@ import_peek(int fd, const char *path, const struct dicom_requestor *requestor, s
         report->frames = instance->frame_count;
         report->expected = instance->expected_instances;
         dicom_instance_free(instance);
-    } else if (error->code == CODE_SOP_CLASS_UNSUPPORTED) {
+    } else if (error->code == CODE_SOP_CLASS_UNSUPPORTED || error->code == CODE_OWN_RESULT) {
         rc = import_peek_object(fd, path, requestor, item, &otherwise);
         if (rc && otherwise.code != CODE_SOP_CLASS_UNSUPPORTED)
             *error = otherwise;
@@ -81,6 +87,7 @@ void
 import_forget(struct import_item *item)
 {
     free(item->references);
-    item->references = NULL;
+    free(item->regions);
+    item->references = item->regions = NULL;
     item->report = (struct import_report){0};
 }

@@ -143,6 +143,8 @@ write_arrived(const struct import_token *item, struct proto_writer *writer)
         .label = report->label,
         .made = report->made,
         .references = item->import.references,
+        .person = report->person,
+        .regions = item->import.regions,
         .about = about,
     };
     if (handover) {

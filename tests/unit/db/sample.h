@@ -247,7 +247,7 @@ sample_add_job(struct queue *queue, int64_t series_id, int32_t revision, int64_t
     struct queue_ids running;
     int rc = queue_add_job(queue,
                            &(struct queue_new_job){series_id, revision, "", "head-ct", "name = \"head-ct\";", 5, false,
-                                                   NULL, false, 0, NULL, CODE_NONE, 0, NULL, 0},
+                                                   NULL, false, 0, NULL, CODE_NONE, 0, NULL, 0, 0, 0},
                            SAMPLE_NOW + 2000, job_id, &running);
     free(running.at);
     return rc;

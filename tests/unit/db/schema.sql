@@ -290,7 +290,7 @@ CREATE TABLE "job" (
     superseded_by INTEGER REFERENCES job (id),
     removed_at TEXT,
     reviewed_at TEXT, -- when somebody accepted or rejected it
-    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT, executor TEXT NOT NULL DEFAULT 'local' CHECK (executor IN ('local', 'slurm')), nonce TEXT NOT NULL DEFAULT '', slurm_id INTEGER, submitted_at TEXT, node TEXT NOT NULL DEFAULT '', slurm_reason TEXT NOT NULL DEFAULT '', stage TEXT NOT NULL DEFAULT '', stage_at TEXT, spacing_x_mm REAL, spacing_y_mm REAL, spacing_z_mm REAL, source_x_mm REAL, source_y_mm REAL, source_step_min_mm REAL, source_step_max_mm REAL, straightened TEXT, rule TEXT NOT NULL DEFAULT '', study_uid TEXT NOT NULL DEFAULT '', kernel TEXT, kvp REAL, slice_thickness_min_mm REAL, slice_thickness_max_mm REAL,
+    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT, executor TEXT NOT NULL DEFAULT 'local' CHECK (executor IN ('local', 'slurm')), nonce TEXT NOT NULL DEFAULT '', slurm_id INTEGER, submitted_at TEXT, node TEXT NOT NULL DEFAULT '', slurm_reason TEXT NOT NULL DEFAULT '', stage TEXT NOT NULL DEFAULT '', stage_at TEXT, spacing_x_mm REAL, spacing_y_mm REAL, spacing_z_mm REAL, source_x_mm REAL, source_y_mm REAL, source_step_min_mm REAL, source_step_max_mm REAL, straightened TEXT, rule TEXT NOT NULL DEFAULT '', study_uid TEXT NOT NULL DEFAULT '', kernel TEXT, kvp REAL, slice_thickness_min_mm REAL, slice_thickness_max_mm REAL, corrects INTEGER REFERENCES job (id) ON DELETE SET NULL, correction INTEGER REFERENCES object (id) ON DELETE SET NULL,
     FOREIGN KEY (series_id, revision, stack) REFERENCES stack (series_id, revision, name),
     CHECK ((state = 'DELAYED') = (not_before_at IS NOT NULL)),
     CHECK ((state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED', 'FAILED', 'CANCELLED'))
@@ -327,6 +327,8 @@ CREATE TRIGGER review_end_decides AFTER UPDATE OF state ON job WHEN OLD.state = 
 BEGIN
     DELETE FROM decision WHERE job_id = NEW.id;
 END;
+CREATE INDEX job_corrects ON job (corrects) WHERE corrects IS NOT NULL;
+CREATE INDEX job_correction ON job (correction) WHERE correction IS NOT NULL;
 
 CREATE TABLE object (
     id INTEGER PRIMARY KEY,
@@ -349,7 +351,7 @@ CREATE TABLE object (
     missing INTEGER NOT NULL DEFAULT 0 CHECK (missing IN (0, 1)), -- the file is gone
     received_at TEXT NOT NULL,
     superseded_by INTEGER REFERENCES object (id) ON DELETE SET NULL,
-    removed_at TEXT,
+    removed_at TEXT, person TEXT NOT NULL DEFAULT '',
     UNIQUE (series_uid, sop_instance_uid)
 ) STRICT;
 CREATE INDEX object_instance ON object (sop_instance_uid);

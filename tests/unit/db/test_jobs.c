@@ -178,12 +178,12 @@ START_TEST(a_job_is_added_once)
     struct queue_ids running;
     ck_assert_int_eq(queue_add_job(s.queue,
                                    &(struct queue_new_job){series, 1, "no such stack", "head-ct", "", 5, false, NULL,
-                                                           false, 0, NULL, CODE_NONE, 0, NULL, 0},
+                                                           false, 0, NULL, CODE_NONE, 0, NULL, 0, 0, 0},
                                    SAMPLE_NOW, &again, &running),
                      -EAGAIN);
     ck_assert_int_eq(queue_add_job(s.queue,
                                    &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL, false, 0, NULL,
-                                                           CODE_NONE, 0, NULL, 0},
+                                                           CODE_NONE, 0, NULL, 0, 0, 0},
                                    SAMPLE_NOW, &again, &running),
                      0);
     ck_assert_ptr_null(running.at);
@@ -202,12 +202,12 @@ START_TEST(a_refused_stack_gets_no_job)
     struct queue_ids running;
     ck_assert_int_eq(queue_add_job(s.queue,
                                    &(struct queue_new_job){series, 1, "b", "head-ct", "", 0, false, NULL, false, 0,
-                                                           NULL, CODE_NONE, 0, NULL, 0},
+                                                           NULL, CODE_NONE, 0, NULL, 0, 0, 0},
                                    SAMPLE_NOW, &job, &running),
                      -EAGAIN);
     ck_assert_int_eq(queue_add_job(s.queue,
                                    &(struct queue_new_job){series, 1, "a", "head-ct", "", 0, false, NULL, false, 0,
-                                                           NULL, CODE_NONE, 0, NULL, 0},
+                                                           NULL, CODE_NONE, 0, NULL, 0, 0, 0},
                                    SAMPLE_NOW, &job, &running),
                      0);
 }
@@ -274,7 +274,7 @@ START_TEST(a_new_revision_supersedes_the_older_one)
         ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
         ck_assert_int_eq(queue_add_job(s.queue,
                                        &(struct queue_new_job){series, 2, "", "head-ct", "", 5, false, NULL, false, 0,
-                                                               NULL, CODE_NONE, 0, NULL, 0},
+                                                               NULL, CODE_NONE, 0, NULL, 0, 0, 0},
                                        SAMPLE_NOW + 5000, &job, &running),
                          0);
         bool unfinished = state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
@@ -308,7 +308,7 @@ START_TEST(several_running_jobs_are_reported)
         ck_assert_int_eq(sample_settle(s.queue, series, revision), 0);
         ck_assert_int_eq(queue_add_job(s.queue,
                                        &(struct queue_new_job){series, revision, "", "head-ct", "", 5, false, NULL,
-                                                               false, 0, NULL, CODE_NONE, 0, NULL, 0},
+                                                               false, 0, NULL, CODE_NONE, 0, NULL, 0, 0, 0},
                                        SAMPLE_NOW, &job, &running),
                          0);
         ck_assert_uint_eq(running.count, revision > 1);
@@ -340,7 +340,7 @@ START_TEST(another_pipeline_is_not_superseded)
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
     ck_assert_int_eq(queue_add_job(s.queue,
                                    &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL, false, 0, NULL,
-                                                           CODE_NONE, 0, NULL, 0},
+                                                           CODE_NONE, 0, NULL, 0, 0, 0},
                                    SAMPLE_NOW, &other, &running),
                      0);
     ck_assert_int_eq(take(START, other), 0);
@@ -382,7 +382,7 @@ START_TEST(ready_is_ordered_by_priority_then_age)
         snprintf(pipeline, sizeof pipeline, "p%d", i);
         ck_assert_int_eq(queue_add_job(s.queue,
                                        &(struct queue_new_job){series, 1, "", pipeline, "", i % 4, false, NULL, false,
-                                                               0, NULL, CODE_NONE, 0, NULL, 0},
+                                                               0, NULL, CODE_NONE, 0, NULL, 0, 0, 0},
                                        SAMPLE_NOW, &job, &running),
                          0);
         ck_assert_int_eq(job, i + 1);

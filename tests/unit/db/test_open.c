@@ -358,7 +358,8 @@ START_TEST(views_have_their_columns)
                    "spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,source_y_mm,"
                    "source_step_min_mm,source_step_max_mm,straightened,straightened_because,"
                    "broken_expectation,broken_label,broken_found,broken_low,broken_high,rule,"
-                   "programs,program_runs,manufacturer,model,kernel,kvp,slice_thickness_min_mm,slice_thickness_max_mm"},
+                   "programs,program_runs,manufacturer,model,kernel,kvp,slice_thickness_min_mm,slice_thickness_max_mm,"
+                   "corrects,corrected_by,correction_uid"},
         {"v_segments", "job,segment,label,method,voxels,volume_ml,mean,minimum,maximum,unit,first_column,"
                        "last_column,first_row,last_row,first_slice,last_slice,width_mm,height_mm,depth_mm,x_mm,"
                        "y_mm,z_mm,pipeline,stack,series_uid,series_description,revision,state,measured_at,"
@@ -367,7 +368,7 @@ START_TEST(views_have_their_columns)
                        "series_uid,state"},
         {"v_review", "job,pipeline,stack,series_uid,modality,body_part,series_description,revision,"
                      "since_at,code,message,preview_path,result_path,outdated,version,decision,decided_by,"
-                     "decision_reason,decided_at,final_at"},
+                     "decision_reason,decided_at,final_at,corrects,corrected_by,correction_job"},
         {"v_audit", "audit,at,action,subject,job,revision,reason,actor,how,role,address,seen"},
         {"v_series", "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
                      "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
@@ -385,7 +386,7 @@ START_TEST(views_have_their_columns)
         {"v_trends", "day,pipeline,station,jobs,done,empty,review,rejected,failed,cancelled,mean_seconds"},
         {"v_objects", "sop_instance_uid,kind,sop_class_uid,label,object_series_uid,series_uid,"
                       "study_uid,series_description,path,source,sender,size_bytes,received_at,"
-                      "replaced,own,missing,superseded_by,removed_at"},
+                      "replaced,own,missing,superseded_by,removed_at,person"},
         {"v_instances", "series_uid,sop_instance_uid,sop_class_uid,transfer_syntax_uid,path,source,"
                         "size_bytes,frames,missing,revision,received_at,replaced,sha256"},
         {"v_stacks", "series_uid,revision,stack,accepted,passed_over,planes,columns,rows,spacing_mm,split_by,"

@@ -439,7 +439,7 @@ START_TEST(fifty_rows_by_default)
         snprintf(pipeline, sizeof pipeline, "p%d", i);
         ck_assert_int_eq(queue_add_job(s.queue,
                                        &(struct queue_new_job){series, 1, "", pipeline, "", 0, false, NULL, false, 0,
-                                                               NULL, CODE_NONE, 0, NULL, 0},
+                                                               NULL, CODE_NONE, 0, NULL, 0, 0, 0},
                                        SAMPLE_NOW, &job, &running),
                          0);
     }

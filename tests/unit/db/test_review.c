@@ -325,6 +325,154 @@ START_TEST(a_result_that_changed_is_not_decided)
 
 END_TEST
 
+/* Adds a segmentation of the series, in the series of a result or in its own, and returns its id. */
+static int64_t
+add_mask(const char *sop, const char *series_uid, const char *references)
+{
+    char path[64];
+    enum queue_arrival arrival;
+    int64_t id;
+    snprintf(path, sizeof path, "series/%s/%s.dcm", series_uid, sop);
+    const struct queue_object mask = {.sop_instance_uid = sop,
+                                      .sop_class_uid = "1.2.840.10008.5.1.4.1.1.66.4",
+                                      .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+                                      .series_uid = series_uid,
+                                      .study_uid = "1.2.3",
+                                      .kind = "seg",
+                                      .label = "Brain",
+                                      .description = "",
+                                      .made = "",
+                                      .person = "Doe^Jane",
+                                      .path = path,
+                                      .source = "scu:WS",
+                                      .sender = "WS",
+                                      .references = references,
+                                      .size = 1000};
+    ck_assert_int_eq(queue_add_object(s.queue, &mask, SAMPLE_NOW, &arrival, &id), 0);
+    return id;
+}
+
+static int64_t
+correct_job(int64_t job, int64_t object)
+{
+    struct queue_ids running;
+    int64_t id;
+    ck_assert_int_eq(queue_correct_job(s.queue, job, object, SAMPLE_NOW + 5000, &id, &running), 0);
+    free(running.at);
+    return id;
+}
+
+static void
+assert_corrected(int64_t object, const char *expected)
+{
+    char text[128] = "";
+    struct queue_corrected *jobs;
+    size_t count;
+    ck_assert_int_eq(queue_corrected_jobs(s.queue, object, &jobs, &count), 0);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld%s%s%s", i > 0 ? " " : "",
+                 (long long)jobs[i].id, jobs[i].state, jobs[i].named ? " named" : "",
+                 jobs[i].outdated ? " outdated" : "");
+        queue_corrected_clear(&jobs[i]);
+    }
+    free(jobs);
+    ck_assert_str_eq(text, expected);
+}
+
+START_TEST(a_correction_ends_under_review_and_takes_the_decision)
+{
+    const int64_t old = review_job("1.2"), object = add_mask("1.9.1", "1.9", "series 1.2\n");
+    char version[32];
+    assert_corrected(object, "1REVIEW");
+    ck_assert_int_eq(database_text(&s.queue->db, "SELECT version FROM v_review", version, sizeof version), 0);
+    ck_assert_int_eq(queue_decide(s.queue, old, true, "jane", "", SAMPLE_NOW + 40000, SAMPLE_NOW), 0);
+    const int64_t job = correct_job(old, object);
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'DECISION_UNDONE'",
+                  "a corrected mask arrived before the decision took effect");
+    assert_answer(&s, "SELECT corrects || corrected_by || correction_uid FROM v_jobs WHERE job = 2", "1Doe^Jane1.9.1");
+    ck_assert_int_eq(queue_check_review(s.queue, old, version), -ESTALE);
+    ck_assert_int_eq(queue_decide(s.queue, old, true, "jane", "", SAMPLE_NOW + 40000, SAMPLE_NOW), -ESTALE);
+    ck_assert_int_eq(reject_job(old), -ESTALE);
+    ck_assert_int_eq(accept_job(old), -ESTALE);
+    ck_assert_str_eq(
+        queue_reason(s.queue),
+        "job 2 measures a correction of job 1: accept or reject that one; a rejection leaves this one under "
+        "review");
+    /* No verdict of a worker delivers it. */
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", 5, SAMPLE_NOW + 6000), 0);
+    ck_assert_int_eq(sample_finish(s.queue, job), -EINVAL);
+    ck_assert_int_eq(sample_review(s.queue, job), 0);
+    assert_answer(&s, STATES, "REVIEW REVIEW");
+    assert_answer(&s, "SELECT group_concat(job || coalesce('<' || correction_job, ''), ' ') FROM v_review", "1<2 2");
+    ck_assert_int_eq(accept_job(old), -ESTALE);
+    ck_assert_int_eq(accept_job(job), 0);
+    assert_answer(&s, STATES, "REJECTED2 DONE");
+    assert_answer(&s, "SELECT group_concat(DISTINCT job) FROM v_deliveries", "2");
+    assert_corrected(add_mask("1.9.2", "1.9", "series 1.2\n"), "2DONE");
+}
+
+END_TEST
+
+START_TEST(a_rejected_or_repeated_correction)
+{
+    const int64_t old = review_job("1.2");
+    const int64_t rejected = correct_job(old, add_mask("1.9.1", "1.9", "series 1.2\n"));
+    ck_assert_int_eq(queue_start_job(s.queue, rejected, "w", 5, SAMPLE_NOW + 6000), 0);
+    ck_assert_int_eq(sample_review(s.queue, rejected), 0);
+    assert_corrected(add_mask("1.9.2", "1.9", "series 1.2\n"), "2REVIEW"); /* corrects the correction */
+    ck_assert_int_eq(reject_job(rejected), 0);
+    const int64_t object = add_mask("1.9.3", "1.9", "series 1.2\n");
+    assert_corrected(object, "1REVIEW");
+    const int64_t first = correct_job(old, object);
+    const int64_t second = correct_job(old, add_mask("1.9.4", "1.9", "series 1.2\n"));
+    assert_answer(&s, STATES, "REVIEW REJECTED3 CANCELLED4 READY");
+    ck_assert_int_eq(first + 1, second);
+    /* Run again, it keeps the masks; the earlier result can be decided while no correction waits. */
+    bool running;
+    ck_assert_int_eq(queue_cancel_job(s.queue, second, CODE_CANCELLED, "x", SAMPLE_NOW, &running), 0);
+    ck_assert_int_eq(queue_check_review(s.queue, old, ""), 0);
+    int64_t again_id;
+    ck_assert_int_eq(sample_retry(s.queue, second, false, &again_id), 0);
+    ck_assert_int_eq(again_id, second);
+    ck_assert_int_eq(queue_start_job(s.queue, second, "w", 5, SAMPLE_NOW + 6000), 0);
+    ck_assert_int_eq(sample_review(s.queue, second), 0);
+    ck_assert_int_eq(reject_job(second), 0);
+    ck_assert_int_eq(sample_retry(s.queue, second, true, &again_id), 0);
+    assert_answer(&s, "SELECT corrects || correction_uid FROM v_jobs ORDER BY job DESC", "11.9.4");
+    ck_assert_int_eq(accept_job(old), -ESTALE);
+}
+
+END_TEST
+
+START_TEST(a_correction_names_its_result)
+{
+    const int64_t old = review_job("1.2");
+    char series[80], sop[80];
+    int64_t found;
+    ck_assert_int_eq(
+        database_text(&s.queue->db, "SELECT series_uid FROM result WHERE job_id = 1", series, sizeof series), 0);
+    ck_assert_int_eq(
+        database_text(&s.queue->db, "SELECT sop_instance_uid FROM result WHERE job_id = 1", sop, sizeof sop), 0);
+    const int64_t object = add_mask("1.9.1", series, "series 1.2\n");
+    assert_corrected(object, "1REVIEW named");
+    assert_answer(&s, "SELECT own FROM v_objects", "0");
+    ck_assert_int_eq(queue_object_is_result(s.queue, object, &found), 0);
+    ck_assert_int_eq(queue_object_is_result(s.queue, add_mask(sop, "1.8", "series 1.2\n"), &found), 1);
+    ck_assert_int_eq(found, old);
+    ck_assert_int_eq(queue_refuse_correction(s.queue, old, object, CODE_CORRECTION_LATE, "job 1 is DONE", SAMPLE_NOW),
+                     0);
+    assert_answer(&s, "SELECT job || detail FROM v_events WHERE kind = 'CORRECTION_REFUSED'",
+                  "1CORRECTION_LATE: seg 1.9.1: job 1 is DONE");
+    enum queue_arrival arrival;
+    int64_t series_id;
+    ck_assert_int_eq(sample_add(s.queue, "1.2", 9, &arrival, &series_id), 0);
+    assert_corrected(object, "1REVIEW named outdated");
+    struct queue_ids running;
+    ck_assert_int_eq(queue_correct_job(s.queue, old, object, SAMPLE_NOW, &found, &running), -ESTALE);
+}
+
+END_TEST
+
 START_TEST(an_audit_row_is_final)
 {
     const struct queue_audit audit = {.action = "accept",
@@ -356,4 +504,6 @@ SAMPLE_MAIN("db_review", open_sample, close_sample, unexpected_results_are_recor
             an_empty_result_is_accepted_as_empty, a_rejected_result_is_never_delivered,
             a_result_replaces_others_only_after_acceptance, a_successful_job_replaces_a_review, two_of_one_series,
             late_slices_make_a_review_outdated, a_restart_keeps_the_review, a_decision_is_undone_in_its_time,
-            a_decision_ends_with_its_review, a_result_that_changed_is_not_decided, an_audit_row_is_final)
+            a_decision_ends_with_its_review, a_result_that_changed_is_not_decided,
+            a_correction_ends_under_review_and_takes_the_decision, a_rejected_or_repeated_correction,
+            a_correction_names_its_result, an_audit_row_is_final)

@@ -35,7 +35,7 @@ add_job(int64_t series, const char *pipeline, int32_t priority)
     struct queue_ids running;
     ck_assert_int_eq(queue_add_job(s.queue,
                                    &(struct queue_new_job){series, 1, "", pipeline, "name = \"p\";", priority, false,
-                                                           NULL, false, 0, NULL, CODE_NONE, 0, NULL, 0},
+                                                           NULL, false, 0, NULL, CODE_NONE, 0, NULL, 0, 0, 0},
                                    SAMPLE_NOW, &job, &running),
                      0);
     return job;

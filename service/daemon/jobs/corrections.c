@@ -1,0 +1,183 @@
+/* corrections.c - see corrections.h. */
+#include "service/daemon/jobs/corrections.h"
+
+#include "service/common/clock.h"
+#include "service/common/log.h"
+#include "service/daemon/jobs/awaited.h"
+#include "service/daemon/jobs/jobs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The jobs that an object may correct. */
+struct corrections {
+    struct core *core;
+    int64_t object_id;
+    struct queue_corrected *jobs;
+    size_t count;
+    bool *matches; /* one per job: a region has the name of a visible segment */
+};
+
+/* Returns whether one of the lines is the text. */
+static bool
+corrections_has_line(const char *lines, const char *text)
+{
+    const size_t length = strlen(text);
+    for (const char *line = lines, *end; (end = strchr(line, '\n')); line = end + 1)
+        if ((size_t)(end - line) == length && strncmp(line, text, length) == 0)
+            return true;
+    return false;
+}
+
+static bool
+corrections_match(const struct queue_corrected *job, const char *regions)
+{
+    struct conf_pipeline *pipeline;
+    bool matches = false;
+    if (conf_pipeline_from_text(job->settings, &pipeline, NULL))
+        return false; /* settings of another version */
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        matches |= !pipeline->segments[i].hidden && corrections_has_line(regions, pipeline->segments[i].label);
+    conf_pipeline_free(pipeline);
+    return matches;
+}
+
+/* Returns 1 if a job of a series that the object refers to reads such objects, 0 if none does, or -errno. */
+static int
+corrections_is_input(struct core *core, int64_t object_id, const struct queue_object *object)
+{
+    struct conf_pipeline *pipeline;
+    struct queue_ids series;
+    struct queue_job *jobs;
+    size_t count;
+    int reads = 0;
+    int error = queue_object_series(core->queue, object_id, &series);
+    for (size_t i = 0; i < series.count && !error; i++) {
+        error = queue_series_jobs(core->queue, series.at[i], &jobs, &count);
+        for (size_t k = 0; k < count && !error; k++) {
+            if (conf_pipeline_from_text(jobs[k].settings, &pipeline, NULL) == 0) {
+                reads |= awaited_is_named(pipeline, object->kind, object->sender ? object->sender : "");
+                conf_pipeline_free(pipeline);
+            }
+            queue_job_clear(&jobs[k]);
+        }
+        if (!error)
+            free(jobs);
+    }
+    free(series.at);
+    return error ? error : reads;
+}
+
+static int
+corrections_refuse(const struct corrections *all, const struct queue_corrected *job, enum code code,
+                   const char *message)
+{
+    log_warn("correction.refused", LOG_INT("job", job->id), LOG_STR("code", code_name(code)),
+             LOG_STR("reason", message));
+    return queue_refuse_correction(all->core->queue, job->id, all->object_id, code, message, clock_unix_ms());
+}
+
+/* Makes the job that measures the masks. */
+static int
+corrections_add(const struct corrections *all, const struct queue_corrected *job)
+{
+    struct core *core = all->core;
+    struct queue_ids superseded;
+    int64_t id = 0;
+    const int error = queue_correct_job(core->queue, job->id, all->object_id, clock_unix_ms(), &id, &superseded);
+    if (error == -EAGAIN || error == -ESTALE)
+        return corrections_refuse(all, job, CODE_CORRECTION_LATE, queue_reason(core->queue));
+    if (error)
+        return error;
+    jobs_stop_superseded(core->jobs, &superseded);
+    due_now(&core->jobs_due);
+    log_info("job.correction", LOG_INT("job", id), LOG_INT("corrects", job->id));
+    return 0;
+}
+
+/* Decides about the jobs with a matching segment, all of them or those that the object names. */
+static int
+corrections_decide(const struct corrections *all, bool named, bool *is_correction)
+{
+    const struct queue_corrected *open = NULL, *late = NULL;
+    size_t open_count = 0;
+    char text[160];
+    int error = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct queue_corrected *job = &all->jobs[i];
+        if (!all->matches[i] || (named && !job->named))
+            continue;
+        const bool is_open = strcmp(job->state, "REVIEW") == 0 && !job->outdated;
+        open_count += is_open;
+        if (is_open)
+            open = job;
+        else
+            late = job;
+    }
+    for (size_t i = 0; i < all->count && open_count > 1 && !error; i++)
+        if (all->matches[i] && (!named || all->jobs[i].named) && strcmp(all->jobs[i].state, "REVIEW") == 0)
+            error = corrections_refuse(all, &all->jobs[i], CODE_CORRECTION_AMBIGUOUS,
+                                       "it fits several results under review");
+    if (open_count > 1 || error)
+        return error;
+    if (open) {
+        error = corrections_add(all, open);
+        *is_correction = !error;
+        return error;
+    }
+    if (!late)
+        return 0;
+    snprintf(text, sizeof text, "job %" PRId64 " is %s%s", late->id, late->state,
+             late->outdated ? ", and its series has other slices by now" : "");
+    return corrections_refuse(all, late, CODE_CORRECTION_LATE, text);
+}
+
+static int
+corrections_handle(struct corrections *all, const struct queue_object *object, const char *regions, bool *is_correction)
+{
+    const struct queue_corrected *unfit = NULL;
+    bool named = false, any = false;
+    for (size_t i = 0; i < all->count; i++) {
+        all->matches[i] = corrections_match(&all->jobs[i], regions);
+        named |= all->matches[i] && all->jobs[i].named;
+        any |= all->matches[i];
+        if (all->jobs[i].named && !all->matches[i])
+            unfit = &all->jobs[i];
+    }
+    if (!named && unfit)
+        return corrections_refuse(all, unfit, CODE_CORRECTION_NO_SEGMENT,
+                                  "none of its regions has the name of a segment");
+    if (!any)
+        return 0;
+    const int reads = named ? 0 : corrections_is_input(all->core, all->object_id, object);
+    return reads ? (reads < 0 ? reads : 0) : corrections_decide(all, named, is_correction);
+}
+
+int
+corrections_object_arrived(struct core *core, int64_t object_id, const struct queue_object *object, const char *regions,
+                           bool *is_correction)
+{
+    struct corrections all = {.core = core, .object_id = object_id};
+    int64_t result;
+    *is_correction = false;
+    if (strcmp(object->kind, "seg") != 0 && strcmp(object->kind, "rtstruct") != 0)
+        return 0;
+    int error = queue_object_is_result(core->queue, object_id, &result);
+    if (error < 0)
+        return error;
+    if (error == 1)
+        return corrections_refuse(&all, &(struct queue_corrected){.id = result}, CODE_CORRECTION_UNCHANGED,
+                                  "it is the result itself, so nothing happened");
+    error = queue_corrected_jobs(core->queue, object_id, &all.jobs, &all.count);
+    all.matches = error ? NULL : calloc(all.count + 1, sizeof *all.matches);
+    if (!error)
+        error = all.matches ? corrections_handle(&all, object, regions, is_correction) : -ENOMEM;
+    for (size_t i = 0; i < all.count; i++)
+        queue_corrected_clear(&all.jobs[i]);
+    free(all.jobs);
+    free(all.matches);
+    return error;
+}

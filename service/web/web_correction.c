@@ -1,0 +1,74 @@
+/* web_correction.c - corrected masks beside those that they correct: pictures, volumes, persons. */
+#include "service/web/web_view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *
+correction_cell(const struct report_table *table, size_t row, const char *key)
+{
+    const char *text = report_cell(table, row, key);
+    return text ? text : "";
+}
+
+static void
+correction_put_picture(const struct web_view *view, const struct report_table *table, const char *key,
+                       const char *words)
+{
+    const char *job = correction_cell(table, 0, key);
+    const int64_t number = strtoll(job, NULL, 10);
+    fputs("<figure>", view->out);
+    if (web_preview_is_there(view->web, number))
+        web_preview_image(view, number);
+    fprintf(view->out, "<figcaption>%s: <a href=\"job?id=%s\">job %s</a></figcaption></figure>\n", words, job, job);
+}
+
+static void
+correction_put_row(const struct report_table *table, size_t row, FILE *out)
+{
+    const bool is_drawn = strcmp(correction_cell(table, row, "method"), "object") == 0;
+    fputs("<tr><td data-t=\"Segment\">", out);
+    html_untrusted(correction_cell(table, row, "label"), out);
+    fprintf(out,
+            "</td><td class=\"n\" data-t=\"Before (ml)\">%s</td><td class=\"n\" data-t=\"After (ml)\">%s</td>"
+            "<td class=\"n\" data-t=\"Change\">%s</td><td data-t=\"Mask\">%s</td></tr>\n",
+            correction_cell(table, row, "before"), correction_cell(table, row, "after"),
+            correction_cell(table, row, "change"), is_drawn ? "corrected" : "computed again");
+}
+
+void
+web_correction_put(const struct web_view *view, const struct report_table *table)
+{
+    FILE *out = view->out;
+    if (table->row_count == 0)
+        return;
+    const char *person = correction_cell(table, 0, "person"), *by = correction_cell(table, 0, "reviewed_by");
+    fputs("<section class=\"before\"><h2>Corrected masks</h2><p>", out);
+    fprintf(out, "%s from ",
+            strcmp(correction_cell(table, 0, "kind"), "seg") == 0 ? "Segmentation" : "RT Structure Set");
+    if (*person)
+        html_untrusted(person, out);
+    else
+        fputs("a person who is not named", out);
+    if (*correction_cell(table, 0, "sender")) {
+        fputs(", sent by ", out);
+        html_untrusted(correction_cell(table, 0, "sender"), out);
+    }
+    fputs(". ", out);
+    html_state(correction_cell(table, 0, "state"), out);
+    if (*by) {
+        fputs(" decided by ", out);
+        html_untrusted(by, out);
+    }
+    fputs("</p><div class=\"looks\">", out);
+    correction_put_picture(view, table, "corrects", "Before");
+    correction_put_picture(view, table, "job", "After");
+    fputs("</div>\n<table class=\"rows\"><thead><tr><th scope=\"col\">Segment</th><th scope=\"col\" class=\"n\">Before "
+          "(ml)</th><th scope=\"col\" class=\"n\">After (ml)</th><th scope=\"col\" class=\"n\">Change</th><th "
+          "scope=\"col\">Mask</th></tr></thead>\n<tbody>",
+          out);
+    for (size_t row = 0; row < table->row_count; row++)
+        if (*correction_cell(table, row, "label"))
+            correction_put_row(table, row, out);
+    fputs("</tbody></table></section>\n", out);
+}
