@@ -244,6 +244,7 @@ enum report_browse_name {
     BROWSE_WORK, /* jobs, and series without a job */
     BROWSE_DELIVERIES,
     BROWSE_REVIEW,
+    BROWSE_SEARCH, /* those of BROWSE_WORK, by an identifier */
     BROWSE_SEGMENTS,
     BROWSE_RESULTS,
     BROWSE_EVENTS,

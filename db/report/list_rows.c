@@ -947,9 +947,10 @@ static const struct report_column web_found[] = {
     "UNION SELECT series_uid FROM v_instances WHERE sop_instance_uid = " text                                          \
     " UNION SELECT series_uid FROM v_results WHERE sop_instance_uid = " text " AND sop_instance_uid <> '' "            \
     "UNION SELECT series_uid FROM v_results WHERE result_series_uid = " text " AND result_series_uid <> ''"
-#define FOUND                                                                                                          \
-    "series_uid IN (" NAMED("?3", "?4") " UNION SELECT series_uid FROM v_series "                                      \
-                                        "WHERE patient_id <> '' AND patient_id IN (?3, ?4)) AND "
+#define NAMED_OR_PATIENT(text, pseudonym)                                                                              \
+    NAMED(text, pseudonym)                                                                                             \
+    " UNION SELECT series_uid FROM v_series WHERE patient_id <> '' AND patient_id IN (" text ", " pseudonym ")"
+#define FOUND    "series_uid IN (" NAMED_OR_PATIENT("?3", "?4") ") AND "
 
 #define FILE_KEY "printf('%015d', quarantine)"
 #define PULL_KEY "printf('%015d', batch) || state || code"
@@ -1587,6 +1588,19 @@ static const struct report_field work_fields[] = {
     {"current", "Version", REPORT_CHOICE, NULL, work_versions, NULL},
 };
 
+/* The text can be a patient's. */
+static const struct report_field search_fields[] = {
+    {"text", "A whole number, UID, accession number or patient ID", REPORT_SEARCH,
+     "job = CASE WHEN $ NOT GLOB '*[^0-9]*' AND length($) < 19 THEN CAST($ AS INTEGER) END OR study_uid = $ "
+     "OR series_uid IN (" NAMED_OR_PATIENT("$", "@") ")",
+     NULL, NULL},
+    {"state", "State", REPORT_CHOICE, NULL, work_states, NULL},
+    {"pipeline", "Pipeline", REPORT_EQUAL, "pipeline = $", NULL, NULL},
+    {"modality", "Modality", REPORT_EQUAL, "modality = upper($)", NULL, NULL},
+    SINCE(since, "Since", "at"),
+    {"current", "Version", REPORT_CHOICE, NULL, work_versions, NULL},
+};
+
 static const struct report_sort work_sorts[] = {
     {"at", "at", false, true},
     {"job", "work", true, true},
@@ -1833,6 +1847,7 @@ SORTS(configuration_sorts, {"state", "state", false, false})
 
 const struct report_list report_browsed[BROWSE_COUNT] = {
     [BROWSE_WORK] = BROWSE("work", "Work", "v_work", work_fields, work_sorts, "work", COLUMNS(work_columns)),
+    [BROWSE_SEARCH] = BROWSE("search", "Search", "v_work", search_fields, work_sorts, "work", COLUMNS(work_columns)),
     [BROWSE_DELIVERIES] = BROWSE("deliveries", "Deliveries", "v_deliveries", deliveries_fields, deliveries_sorts,
                                  "delivery", COLUMNS(browse_deliveries), .whole = "delivery"),
     /* Oldest first, in the order of arrival. */

@@ -36,6 +36,7 @@ web_api_refuse(int status, const char *title, const char *detail, struct web_rep
         {"Wrong type", "WRONG_TYPE", "Send the header \"Content-Type: application/json\"."},
         {"Too many", "TOO_MANY", "Wait a minute."},
         {"No reply", "NO_REPLY", "Look whether the decision was made before you send it again."},
+        {"Not done", "NOT_DONE", "Send a POST with the header Content-Type and a body."},
         {"Too slow", "TOO_SLOW", "Ask for fewer rows, for example with since=7d or a smaller limit."},
         {"Not ready", "NOT_READY", "Try again; noctule doctor and the log give the reason."},
     };
@@ -92,13 +93,20 @@ api_matches(const char *pattern, const char *path, char identity[API_VALUE])
     return true;
 }
 
+/* Finds the row of a path and a method; any method if there is none. */
 static const struct api_route *
-api_find(const char *path, char identity[API_VALUE])
+api_find(const struct web_request *request, char identity[API_VALUE])
 {
-    for (size_t i = 0; i < api_route_count; i++)
-        if (api_matches(api_routes[i].path, path, identity))
-            return &api_routes[i];
-    return NULL;
+    const struct api_route *other = NULL;
+    for (size_t i = 0; i < api_route_count; i++) {
+        const struct api_route *route = &api_routes[i];
+        if (route->kind == API_ELSEWHERE || !api_matches(route->path, request->path + strlen(API_ROOT), identity))
+            continue;
+        if ((route->verb == API_GET) == !request->posts)
+            return route;
+        other = route;
+    }
+    return other;
 }
 
 /* ---------------------------------------------------------------------------------- accept ---- */
@@ -193,11 +201,14 @@ api_place(struct api_call *call, const char *name, const char **format, const ch
     return NULL;
 }
 
-/* Checks the parameters of an address that is no list. */
+/* Checks the parameters of an address that is no list, and the one that a list needs. */
 static int
 api_check_values(struct api_call *call)
 {
     char at[ISO_TIME_SIZE];
+    const char *needs = call->route->needs;
+    if (needs && !call->browse.values[report_field_place(&report_browsed[call->route->list], needs)])
+        return api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter", "parameter %s: it is missing", needs);
     for (int i = 0; call->route->parameters && call->route->parameters[i].key; i++) {
         const struct api_parameter *parameter = &call->route->parameters[i];
         const char *value = call->values[i];
@@ -327,7 +338,7 @@ api_write_list(struct api_call *call, struct error *error)
             fputs("null", call->out);
         fputs("}\n", call->out);
     }
-    return *next ? api_link(call, next, error) : 0;
+    return *next && call->route->verb == API_GET ? api_link(call, next, error) : 0;
 }
 
 static int
@@ -371,9 +382,14 @@ web_api_answer(struct web *web, const struct web_request *request, struct web_re
 {
     struct api_call call = {.web = web, .request = request, .reply = answer};
     struct text_stream content;
-    call.route = api_find(request->path + strlen(API_ROOT), call.identity);
+    call.route = api_find(request, call.identity);
     if (!call.route)
         return error_set(error, -ENOENT, CODE_NONE, "this address does not exist");
+    if (call.route->verb == API_POST && !request->posts) {
+        answer->posts_only = true;
+        web_api_refuse(HTTP_METHOD_NOT_ALLOWED, "Not done", "this address takes a POST", answer);
+        return 0;
+    }
     int rc = api_read_parameters(&call);
     if (rc)
         return 0; /* the problem is written */

@@ -1,5 +1,5 @@
 /*
- * web_api.h - /api/v1: JSON and CSV for programs. GET only, without side effects.
+ * web_api.h - /api/v1: JSON and CSV for programs. Without side effects, but for decisions (web_decide.h).
  *
  * web_api_routes.c has a row per address. The parameters of a request, the answers and the OpenAPI document follow from
  * it, and from the lists of db/report_lists.h.
@@ -26,16 +26,26 @@ struct api_route {
     const char *summary; /* of the document */
 
     enum {
-        API_LIST,   /* the rows of `list`, as JSON or CSV */
-        API_ONE,    /* the first row of `list`, as an object */
-        API_ANSWER, /* `answer` writes it */
+        API_LIST,     /* the rows of `list`, as JSON or CSV */
+        API_ONE,      /* the first row of `list`, as an object */
+        API_ANSWER,   /* `answer` writes it */
+        API_ELSEWHERE /* a row of web_routes.c answers it; this one describes it */
     } kind;
+
+    enum { API_GET, API_POST, API_DELETE } verb; /* a POST has its parameters in the body */
+
+    enum {
+        API_ANYONE,
+        API_PERSON,
+        API_OPERATOR
+    } role; /* who may get it: anyone who may read, or a person with a name */
 
     enum report_browse_name list;
     int (*answer)(struct api_call *call, struct error *error);
     const struct api_parameter *parameters; /* up to one without a key; NULL: none */
     const char *types[3];                   /* that can be accepted, up to NULL; the first is the default */
     const char *since;                      /* of a list: the value of this field if the request has none; NULL */
+    const char *needs;                      /* of a list: a field that must have a value; NULL: none */
     bool is_of_job;                         /* the job of the path must exist */
 };
 

@@ -81,38 +81,77 @@ schema_of_field(struct json *json, const struct report_field *field)
     }
 }
 
-/* Opens a parameter and its schema. */
+/* Opens a parameter and its schema; `in`: "path" or "query", or "body" for a member of the body. */
 static void
 parameter_begin(struct json *json, const char *name, const char *in, const char *help, bool is_needed)
 {
-    json_begin_object(json, NULL);
+    const bool in_body = strcmp(in, "body") == 0;
+    json_begin_object(json, in_body ? name : NULL);
+    json_string(json, "description", help);
+    if (in_body)
+        return;
     json_string(json, "name", name);
     json_string(json, "in", in);
-    json_string(json, "description", help);
     json_boolean(json, "required", is_needed);
     json_begin_object(json, "schema");
 }
 
 static void
-parameter_end(struct json *json)
+parameter_end(struct json *json, const char *in)
 {
+    if (strcmp(in, "body") != 0)
+        json_end_object(json);
     json_end_object(json);
-    json_end_object(json);
+}
+
+/* Writes the parts of the path in braces. */
+static void
+write_path_parameters(struct json *json, const char *path)
+{
+    static const char *const planes[] = {"ax", "cor", "sag", NULL};
+    for (const char *brace = path; (brace = strchr(brace, '{'));) {
+        char name[32];
+        brace++;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(brace, "}"), brace);
+        const bool is_job = strcmp(name, "job") == 0, is_view = strcmp(name, "view") == 0;
+        const bool is_plane = strcmp(name, "plane") == 0, is_index = strcmp(name, "index") == 0;
+        parameter_begin(json, name, "path",
+                        is_job     ? "Number of the job"
+                        : is_view  ? "Number of the saved filter"
+                        : is_plane ? "Axial, coronal or sagittal"
+                        : is_index ? "Number of the plane, from 0"
+                                   : "DICOM UID",
+                        true);
+        if (is_job || is_view)
+            schema_number(json, "integer", 1, INT64_C(999999999999999999));
+        else if (is_index)
+            schema_number(json, "integer", 0, 65535);
+        else if (is_plane)
+            schema_words(json, planes);
+        else
+            json_string(json, "type", "string");
+        if (!is_job && !is_view && !is_index && !is_plane)
+            json_string(json, "pattern", "^[0-9.]{1,64}$");
+        parameter_end(json, "path");
+    }
 }
 
 /* A list has its fields, an order, a mark and a limit. */
 static void
-write_list_parameters(struct json *json, const struct api_route *route, const char *in_path)
+write_list_parameters(struct json *json, const struct api_route *route, const char *in)
 {
     const struct report_list *list = &report_browsed[route->list];
+    const char *brace = strchr(route->path, '{');
     for (size_t i = 0; i < list->field_count; i++) {
-        if (strcmp(list->fields[i].key, in_path) == 0)
+        const struct report_field *field = &list->fields[i];
+        const size_t length = strlen(field->key);
+        if (brace && strncmp(brace + 1, field->key, length) == 0 && brace[1 + length] == '}')
             continue;
-        parameter_begin(json, list->fields[i].key, "query", list->fields[i].title, false);
-        schema_of_field(json, &list->fields[i]);
-        parameter_end(json);
+        parameter_begin(json, field->key, in, field->title, route->needs && strcmp(route->needs, field->key) == 0);
+        schema_of_field(json, field);
+        parameter_end(json, in);
     }
-    parameter_begin(json, "sort", "query", "The order; with \"-\" before it descending", false);
+    parameter_begin(json, "sort", in, "The order; with \"-\" before it descending", false);
     json_string(json, "type", "string");
     json_begin_array(json, "enum");
     for (size_t i = 0; i < 2 * list->sort_count; i++) {
@@ -121,54 +160,88 @@ write_list_parameters(struct json *json, const struct api_route *route, const ch
         json_string(json, NULL, key);
     }
     json_end_array(json);
-    parameter_end(json);
-    parameter_begin(json, "after", "query", "The mark \"next\" of an earlier answer in the same order", false);
+    parameter_end(json, in);
+    parameter_begin(json, "after", in, "The mark \"next\" of an earlier answer in the same order", false);
     json_string(json, "type", "string");
     json_string(json, "pattern", "^[^\\u0000]{0,256} -?[0-9]{1,18}$");
-    parameter_end(json);
-    parameter_begin(json, "limit", "query", "Rows of the answer; the default is 50", false);
+    parameter_end(json, in);
+    parameter_begin(json, "limit", in, "Rows of the answer; the default is 50", false);
     schema_number(json, "integer", 1, API_LIMIT);
-    parameter_end(json);
+    parameter_end(json, in);
 }
 
+/* Writes the parameters that are not in the path. */
 static void
-write_parameters(struct json *json, const struct api_route *route)
+write_own_parameters(struct json *json, const struct api_route *route, const char *in)
 {
-    char in_path[32] = "";
-    const char *brace = strchr(route->path, '{');
-    json_begin_array(json, "parameters");
-    if (brace) {
-        snprintf(in_path, sizeof in_path, "%.*s", (int)strcspn(brace + 1, "}"), brace + 1);
-        const bool is_number = strcmp(in_path, "job") == 0;
-        parameter_begin(json, in_path, "path", is_number ? "Number of the job" : "DICOM UID", true);
-        if (is_number)
-            schema_number(json, "integer", 1, INT64_C(999999999999999999));
-        else
-            json_string(json, "type", "string");
-        if (!is_number)
-            json_string(json, "pattern", "^[0-9.]{1,64}$");
-        parameter_end(json);
-    }
     if (route->kind == API_LIST)
-        write_list_parameters(json, route, in_path);
+        write_list_parameters(json, route, in);
     for (const struct api_parameter *parameter = route->parameters; parameter && parameter->key; parameter++) {
-        parameter_begin(json, parameter->key, "query", parameter->help, parameter->is_needed);
+        parameter_begin(json, parameter->key, in, parameter->help, parameter->is_needed);
         if (parameter->words)
             schema_words(json, parameter->words);
         else if (parameter->is_moment)
             schema_moment(json);
         else
             schema_text(json);
-        parameter_end(json);
+        parameter_end(json, in);
     }
-    if (route->types[1]) {
+    if (route->types[0] && route->types[1]) {
         const bool is_list = route->kind == API_LIST;
-        parameter_begin(json, "format", "query", "The type of the answer, instead of the header Accept", false);
+        parameter_begin(json, "format", in, "The type of the answer, instead of the header Accept", false);
         schema_words(json, is_list ? (const char *const[]){"json", "csv", NULL}
                                    : (const char *const[]){"json", "dicom", NULL});
-        parameter_end(json);
+        parameter_end(json, in);
+    }
+}
+
+static void
+write_body(struct json *json, const struct api_route *route)
+{
+    static const char *const types[] = {"application/json", "application/x-www-form-urlencoded"};
+    json_begin_object(json, "requestBody");
+    json_boolean(json, "required", true);
+    json_begin_object(json, "content");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        json_begin_object(json, types[i]);
+        json_begin_object(json, "schema");
+        json_string(json, "type", "object");
+        json_boolean(json, "additionalProperties", false);
+        json_begin_array(json, "required");
+        if (route->needs)
+            json_string(json, NULL, route->needs);
+        for (const struct api_parameter *parameter = route->parameters; parameter && parameter->key; parameter++)
+            if (parameter->is_needed)
+                json_string(json, NULL, parameter->key);
+        json_end_array(json);
+        json_begin_object(json, "properties");
+        write_own_parameters(json, route, "body");
+        json_end_object(json);
+        json_end_object(json);
+        json_end_object(json);
+    }
+    json_end_object(json);
+    json_end_object(json);
+}
+
+/* A changing request must come from a page of this site. */
+static void
+write_parameters(struct api_call *call, struct json *json, const struct api_route *route)
+{
+    json_begin_array(json, "parameters");
+    write_path_parameters(json, route->path);
+    if (route->verb == API_GET)
+        write_own_parameters(json, route, "query");
+    if (route->verb != API_GET) {
+        char origin[300];
+        snprintf(origin, sizeof origin, "http://%.255s", call->request->host);
+        parameter_begin(json, "Origin", "header", "The address of this web UI, as browsers send it", true);
+        schema_words(json, (const char *const[]){origin, NULL});
+        parameter_end(json, "header");
     }
     json_end_array(json);
+    if (route->verb == API_POST)
+        write_body(json, route);
 }
 
 /* --------------------------------------------------------------------------------- answers --- */
@@ -251,7 +324,7 @@ write_content(struct api_call *call, const struct api_route *route, struct json 
         } else {
             json_begin_object(json, "schema");
             json_string(json, "type", "string");
-            if (strcmp(name, "application/dicom") == 0)
+            if (strcmp(name, "text/csv") != 0)
                 json_string(json, "format", "binary");
             json_end_object(json);
         }
@@ -261,32 +334,36 @@ write_content(struct api_call *call, const struct api_route *route, struct json 
     return rc;
 }
 
-static int
-write_operation(struct api_call *call, const struct api_route *route, struct json *json, struct error *error)
+/* Problems, and the requests that can have them. */
+static const struct {
+    const char *status, *description;
+    bool changes_only;
+} document_problems[] = {
+    {"400", "A parameter is unknown, repeated, empty or invalid", false},
+    {"401", "The token is missing or wrong", false},
+    {"403", "The person may not do this, or the request comes from another site", true},
+    {"404", "There is no such job, series or result", false},
+    {"405", "page.may, or page.tokens_file, does not allow it", true},
+    {"406", "No type of the header Accept is offered", false},
+    {"409", "The state has changed: another person has decided", true},
+    {"411", "The header Content-Length is missing", true},
+    {"413", "The body is larger than 8 KiB", true},
+    {"415", "The body is neither JSON nor a form", true},
+    {"421", "The host name is not configured", false},
+    {"429", "Too many requests", false},
+    {"503", "The database is not ready, or the query took too long", false},
+    {"504", "The daemon has not answered", true},
+};
+
+static void
+write_problems(struct json *json, const struct api_route *route)
 {
-    static const char *const problems[][2] = {{"400", "A parameter is unknown, repeated, empty or invalid"},
-                                              {"401", "The token is missing or wrong"},
-                                              {"404", "There is no such job, series or result"},
-                                              {"406", "No type of the header Accept is offered"},
-                                              {"421", "The host name is not configured"},
-                                              {"503", "The database is not ready, or the query took too long"}};
-    char path[128];
-    snprintf(path, sizeof path, API_ROOT "%s", route->path);
-    json_begin_object(json, path);
-    json_begin_object(json, "get");
-    json_string(json, "summary", route->summary);
-    write_parameters(json, route);
-    json_begin_object(json, "responses");
-    json_begin_object(json, "200");
-    json_string(json, "description", "The answer, with an ETag");
-    const int rc = write_content(call, route, json, error);
-    json_end_object(json);
-    json_begin_object(json, "304");
-    json_string(json, "description", "The ETag of If-None-Match is that of the answer");
-    json_end_object(json);
-    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
-        json_begin_object(json, problems[i][0]);
-        json_string(json, "description", problems[i][1]);
+    for (size_t i = 0; i < sizeof document_problems / sizeof *document_problems; i++) {
+        const bool is_403 = strcmp(document_problems[i].status, "403") == 0;
+        if (document_problems[i].changes_only && route->verb == API_GET && !(is_403 && route->role))
+            continue;
+        json_begin_object(json, document_problems[i].status);
+        json_string(json, "description", document_problems[i].description);
         json_begin_object(json, "content");
         json_begin_object(json, "application/problem+json");
         json_begin_object(json, "schema");
@@ -296,9 +373,47 @@ write_operation(struct api_call *call, const struct api_route *route, struct jso
         json_end_object(json);
         json_end_object(json);
     }
+}
+
+static int
+write_operation(struct api_call *call, const struct api_route *route, struct json *json, struct error *error)
+{
+    static const char *const verbs[] = {[API_GET] = "get", [API_POST] = "post", [API_DELETE] = "delete"};
+    json_begin_object(json, verbs[route->verb]);
+    json_string(json, "summary", route->summary);
+    write_parameters(call, json, route);
+    json_begin_object(json, "responses");
+    json_begin_object(json, "200");
+    json_string(json, "description", route->verb == API_GET ? "The answer, with an ETag" : "The answer");
+    const int rc = write_content(call, route, json, error);
+    json_end_object(json);
+    if (route->verb == API_GET && route->kind != API_ELSEWHERE) {
+        json_begin_object(json, "304");
+        json_string(json, "description", "The ETag of If-None-Match is that of the answer");
+        json_end_object(json);
+    }
+    write_problems(json, route);
     json_end_object(json);
     json_end_object(json);
-    json_end_object(json);
+    return rc;
+}
+
+/* Writes the operations of each path, which follow one another in the table. */
+static int
+write_paths(struct api_call *call, struct json *json, struct error *error)
+{
+    int rc = 0;
+    for (size_t i = 0; i < api_route_count && rc == 0; i++) {
+        const struct api_route *route = &api_routes[i];
+        if (i == 0 || strcmp(route[-1].path, route->path) != 0) {
+            char path[128];
+            snprintf(path, sizeof path, API_ROOT "%s", route->path);
+            json_begin_object(json, path);
+        }
+        rc = write_operation(call, route, json, error);
+        if (i + 1 == api_route_count || strcmp(route[1].path, route->path) != 0)
+            json_end_object(json);
+    }
     return rc;
 }
 
@@ -340,17 +455,15 @@ int
 web_api_document(struct api_call *call, struct error *error)
 {
     struct json json = {.out = call->out};
-    int rc = 0;
     json_begin_object(&json, NULL);
     json_string(&json, "openapi", "3.1.0");
     json_begin_object(&json, "info");
     json_string(&json, "title", "Noctule");
     json_string(&json, "version", NOCTULE_VERSION);
-    json_string(&json, "description", "Jobs, results and deliveries, read-only. Rows are those of the public views.");
+    json_string(&json, "description", "Jobs, results, deliveries and decisions. Rows are those of the public views.");
     json_end_object(&json);
     json_begin_object(&json, "paths");
-    for (size_t i = 0; i < api_route_count && rc == 0; i++)
-        rc = write_operation(call, &api_routes[i], &json, error);
+    const int rc = write_paths(call, &json, error);
     json_end_object(&json);
     document_components(&json);
     json_begin_array(&json, "security");

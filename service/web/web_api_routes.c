@@ -14,6 +14,8 @@
 #define JSON  "application/json"
 #define CSV   "text/csv; charset=utf-8; header=present"
 #define DICOM "application/dicom"
+#define BYTES "application/octet-stream"
+#define PNG   "image/png"
 
 static int
 api_alerts(struct api_call *call, struct error *error)
@@ -80,6 +82,16 @@ api_result(struct api_call *call, struct error *error)
     call->reply->file = fd;
     return 0;
 }
+
+static const struct api_parameter decision_parameters[] = {
+    {.key = "action", .help = "accept, reject, undo, retry, cancel, priority, hold, release, ...", .is_needed = true},
+    {.key = "subject", .help = "Its subject: job 12, destination PACS, file 3, alert ID, ...", .is_needed = true},
+    {.key = "reason", .help = "Why; a rejection needs it"},
+    {.key = "value", .help = "The number of a priority"},
+    {.key = "seen", .help = "version of the row in review that the person has seen: another one is refused"},
+    {.key = "form", .help = "The token of forms; needed with a cookie"},
+    {.key = NULL},
+};
 
 static const char *const cohort_tables[] = {"cohort", "dictionary", "reasons", "failed", NULL};
 static const char *const yes_or_no[] = {"yes", "no", NULL};
@@ -174,6 +186,9 @@ const struct api_route api_routes[] = {
      .answer = api_alerts,
      .types = {JSON}},
     LIST("work", BROWSE_WORK, .summary = "Jobs, and series without a job (v_work)"),
+    LIST("search", BROWSE_SEARCH,
+         .summary = "Jobs and series by the exact number, UID, accession number or patient ID in `text` (v_work)",
+         .needs = "text", .verb = API_POST),
     {.path = "jobs/{job}",
      .summary = "A job with its results, deliveries, events, segments and broken expectations",
      .kind = API_ANSWER,
@@ -186,6 +201,24 @@ const struct api_route api_routes[] = {
          .is_of_job = true),
     LIST("jobs/{job}/events", BROWSE_EVENTS, .summary = "Events of a job, oldest first (v_events)", .is_of_job = true),
     LIST("jobs/{job}/features", BROWSE_FEATURES, .summary = "Features of a job (v_features)", .is_of_job = true),
+    {.path = "jobs/{job}/planes",
+     .summary = "The file of a job for the slice viewer: size, unit, window, segments and views",
+     .kind = API_ELSEWHERE,
+     .types = {JSON}},
+    {.path = "jobs/{job}/planes/{plane}/{index}",
+     .summary = "A plane: 16-bit values and masks (format: service/web/web_planes.h)",
+     .kind = API_ELSEWHERE,
+     .types = {BYTES}},
+    {.path = "jobs/{job}/planes/{plane}/{index}.png",
+     .summary = "A plane as a picture, with the outlines of the segments",
+     .kind = API_ELSEWHERE,
+     .types = {PNG}},
+    {.path = "decisions",
+     .summary = "A decision of a person with a name (page.may)",
+     .kind = API_ELSEWHERE,
+     .verb = API_POST,
+     .parameters = decision_parameters,
+     .types = {JSON}},
     {.path = "series/{series}",
      .summary = "A series (v_series)",
      .kind = API_ONE,

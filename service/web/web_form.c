@@ -55,6 +55,12 @@ static const char *
 form_set(struct web_form *form, const char *name, char *value)
 {
     int at = 0;
+    if (form->takes_any) {
+        if (form->parameter_count == WEB_PARAMETERS)
+            return "it has too many fields";
+        form->parameters[form->parameter_count++] = (struct web_parameter){name, value, false};
+        return form_is_line(value) ? NULL : "a value is not one line of UTF-8";
+    }
     while (at < FORM_VALUE_COUNT && strcmp(form_names[at], name) != 0)
         at++;
     if (at == FORM_VALUE_COUNT)
@@ -108,13 +114,12 @@ form_is_type(const char *type, const char *wanted)
     return strlen(wanted) == length && strncasecmp(type, wanted, length) == 0;
 }
 
-int
-web_form_read(const struct web_request *request, struct report *report, struct web_form *form, struct error *error)
+static int
+form_read(const struct web_request *request, struct report *report, struct web_form *form, struct error *error)
 {
-    static char nothing[] = "";
     const char *fault = NULL;
     size_t size = 0;
-    *form = (struct web_form){.is_json = form_is_type(request->content_type, "application/json")};
+    form->is_json = form_is_type(request->content_type, "application/json");
     if (strlen(request->body) != request->body_size || strstr(request->body, "\\u0000")) {
         fault = "it has a NUL"; /* where SQLite would cut a text of JSON */
     } else if (form->is_json) {
@@ -128,10 +133,37 @@ web_form_read(const struct web_request *request, struct report *report, struct w
         return error_set(error, -ENOTSUP, CODE_NONE,
                          "the body must be application/json or application/x-www-form-urlencoded");
     }
+    return fault ? error_set(error, -EINVAL, CODE_NONE, "the body cannot be read: %s", fault) : 0;
+}
+
+int
+web_form_read(const struct web_request *request, struct report *report, struct web_form *form, struct error *error)
+{
+    static char nothing[] = "";
+    *form = (struct web_form){0};
+    const int rc = form_read(request, report, form, error);
     for (int i = 0; i < FORM_VALUE_COUNT; i++)
         if (!form->values[i])
             form->values[i] = nothing;
-    return fault ? error_set(error, -EINVAL, CODE_NONE, "the body cannot be read: %s", fault) : 0;
+    return rc;
+}
+
+int
+web_form_read_query(struct web_request *request, struct report *report, struct web_form *form, struct error *error)
+{
+    *form = (struct web_form){.takes_any = true};
+    if (request->parameter_count > 0)
+        return error_set(error, -EINVAL, CODE_NONE, "the parameters go in the body, as addresses stay in logs");
+    const int rc = form_read(request, report, form, error);
+    if (rc)
+        return rc;
+    memcpy(request->parameters, form->parameters, sizeof form->parameters);
+    request->parameter_count = form->parameter_count;
+    for (size_t i = 0; i < form->parameter_count; i++)
+        for (int name = 0; name < REQUEST_VALUE_COUNT; name++)
+            if (strcmp(web_request_value_names[name], form->parameters[i].name) == 0)
+                request->values[name] = form->parameters[i].value;
+    return 0;
 }
 
 void

@@ -16,14 +16,20 @@ struct report;
 enum form_value { FORM_VALUES(FORM_VALUE) FORM_VALUE_COUNT };
 
 struct web_form {
-    bool is_json;
-    char *values[FORM_VALUE_COUNT]; /* UTF-8 without control characters; "" if missing */
-    char *text;                     /* memory of the values */
+    bool is_json, takes_any;                         /* takes_any: web_form_read_query() */
+    char *values[FORM_VALUE_COUNT];                  /* UTF-8 without control characters; "" if missing */
+    char *text;                                      /* memory of the values */
+    struct web_parameter parameters[WEB_PARAMETERS]; /* with takes_any, instead of `values` */
+    size_t parameter_count;
 };
 
 /* Reads the body. Returns 0, -EINVAL or -ENOTSUP (the type) with a message, or another -errno. `report` parses JSON. The
  * caller must call web_form_free() in any case. */
 int web_form_read(const struct web_request *request, struct report *report, struct web_form *form, struct error *error);
 void web_form_free(struct web_form *form);
+
+/* Reads the body as the query of the request: any names, in request->parameters and request->values, which then point to
+ * the form. Returns the same. The caller must call web_form_free() in any case. */
+int web_form_read_query(struct web_request *request, struct report *report, struct web_form *form, struct error *error);
 
 #endif

@@ -100,7 +100,8 @@ frame_write_bar(const struct web_frame *frame, FILE *out)
           "<span>Noctule</span></a>\n<details class=\"menu\"><summary>Menu</summary></details>",
           out);
     frame_write_menu(frame, out);
-    fputs("\n<form class=\"find\" action=\"search\" role=\"search\"><label class=\"hidden\" for=\"q\">Find a job, "
+    fputs("\n<form class=\"find\" method=\"post\" action=\"search\" role=\"search\"><label class=\"hidden\" "
+          "for=\"q\">Find a job, "
           "patient, accession number or UID</label><input id=\"q\" name=\"q\" type=\"search\" autocomplete=\"off\" "
           "maxlength=\"200\" placeholder=\"Job, patient, accession, UID\" value=\"",
           out);

@@ -114,11 +114,12 @@ static const struct web_route routes[] = {
     {.path = "/failures", .moved = "work?state=FAILED"},
     {.path = "/job", .title = "Job", .menu = "/work", .view = web_view_job, .runs_script = true},
     {.path = "/series", .title = "Series", .menu = "/work", LISTS(WEB_SERIES, WEB_SERIES_JOBS, WEB_SERIES_STACKS)},
-    {.path = "/search", .title = "Search", .menu = "/work", .view = web_view_search},
+    {.path = "/search", .title = "Search", .menu = "/work", .view = web_view_search, .reads_body = true},
     {.path = "/login", .title = "Log in", .view = web_view_login, .post = web_log_in, .open = true},
     {.path = "/logout", .title = "Log out", .post = web_log_out},
     {.path = "/decide", .title = "Decision", .post = web_decide},
     {.path = API_ROOT "decisions", .post = web_decide},
+    {.path = API_ROOT "search", .answer = web_api_answer, .reads_body = true},
     {.path = API_ROOT, .answer = web_api_answer}, /* and all below it */
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
     {.path = WEB_PLANES_PATH, .answer = web_planes_answer, .is_alone = true, .is_path = web_planes_is_path},
@@ -290,7 +291,7 @@ web_takes_posts(const struct web *web, const char *path)
     const struct web_route *route = route_find(path);
     const struct conf_page *page = &web->conf->page;
     if (!route || !route->post)
-        return false;
+        return route && route->reads_body;
     return route->post == web_decide ? page->may != 0 : page->tokens_file != NULL;
 }
 
@@ -361,6 +362,29 @@ web_decided(struct web *web, const struct web_request *request, int status, cons
     web_decision_free(decision);
 }
 
+static void route_get(struct web *web, const struct web_route *route, const struct web_request *request,
+                      struct web_reply *answer);
+
+/* Answers a POST whose body is the query, as the GET of an address without one. */
+static void
+route_query(struct web *web, const struct web_route *route, const struct web_request *request, struct web_reply *answer)
+{
+    struct web_request asked = *request;
+    struct web_form form = {0};
+    struct error error = {0};
+    const char *fault = web_session_foreign(&web->access, request);
+    int rc = fault ? error_set(&error, -EACCES, CODE_NONE, "%s", fault) : 0;
+    if (rc == 0 && !web->report && (rc = report_open(web->database, &web->report, &error)))
+        web->lost = true;
+    if (rc == 0)
+        rc = web_form_read_query(&asked, web->report, &form, &error);
+    if (rc)
+        route_refuse_post(web, route, request, rc, error.message, answer);
+    else
+        route_get(web, route, &asked, answer);
+    web_form_free(&form);
+}
+
 /* Refuses a request without the credentials that it needs. */
 static void
 route_refuse_stranger(const struct web *web, const struct web_route *route, struct web_reply *answer)
@@ -418,11 +442,13 @@ web_answer(struct web *web, const struct web_request *asked, struct web_reply *a
         route_refuse(NULL, HTTP_NOT_FOUND, "Not found", "this page does not exist", answer);
     } else if (route->moved) {
         route_move(route, &request, answer);
+    } else if (request.posts && route->reads_body) {
+        route_query(web, route, &request, answer);
     } else if (request.posts) {
         route_post(web, route, &request, answer);
     } else if (!route->view && !route->lists && !route->answer) {
         answer->posts_only = true;
-        route_refuse(route, HTTP_METHOD_NOT_ALLOWED, "Not done", "a decision needs a POST", answer);
+        route_refuse(route, HTTP_METHOD_NOT_ALLOWED, "Not done", "this address takes a POST", answer);
     } else {
         route_get(web, route, &request, answer);
     }

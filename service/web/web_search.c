@@ -1,8 +1,11 @@
 /* web_search.c - finds series by accession number, patient or UID, and jobs by number. */
 #include "service/web/web_view.h"
 
+#include "service/web/web_decide.h"
+
 #include "base/text.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -25,6 +28,19 @@ search_job(const struct web_view *view, int64_t job, struct error *error)
     return 0;
 }
 
+/* The link to the next rows as a form: an address would hold the text. */
+static void
+search_more(const struct web_view *view, const struct report_table *list)
+{
+    const char *const fields[][2] = {{"q", view->request->values[REQUEST_q]}, {"after", list->next}};
+    if (!*list->next)
+        return;
+    fputs("<form class=\"more\" method=\"post\" action=\"search\">", view->out);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        web_form_field(view->out, fields[i][0], fields[i][1]);
+    fputs("<button>More</button></form>\n", view->out);
+}
+
 /* Study UIDs have no index, so they are searched only if all else fails. */
 static int
 search_series(const struct web_view *view, struct report_query query, struct error *error)
@@ -41,7 +57,7 @@ search_series(const struct web_view *view, struct report_query query, struct err
         html_table(&list, web_view_links, view->out);
     else
         fputs("<section><h2>Results</h2><p class=\"dim\">no matching series</p></section>\n", view->out);
-    web_view_more(view, &list);
+    search_more(view, &list);
     report_table_free(&list);
     return 0;
 }
@@ -52,6 +68,9 @@ web_view_search(const struct web_view *view, struct error *error)
     const struct conf *conf = view->web->conf;
     const char *text = view->request->values[REQUEST_q];
     char word[PSEUDONYM_SIZE];
+    if (!view->request->posts && view->request->parameter_count > 0)
+        return error_set(error, -EINVAL, CODE_NONE,
+                         "a search is sent by its form, since addresses stay in logs and in the history of browsers");
     if (!*text) {
         const bool none = conf->identifiers == CONF_IDENTIFIERS_NONE;
         fprintf(view->out,

@@ -27,6 +27,8 @@ struct web_route {
     int (*post)(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
     const char *moved; /* the page that replaced this address */
     bool in_menu, refreshes;
+    bool
+        reads_body; /* a POST has the query in its body, changes nothing, and needs no person: addresses stay in logs */
     bool runs_script; /* has the slice viewer */
     bool open;        /* no token needed */
     bool is_alone;    /* does not use the database */

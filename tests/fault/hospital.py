@@ -57,7 +57,7 @@ def service(folder, more="", compute="", **ports):
 
 
 # Pages that exist without any received series.
-PAGES = ("/", "/work", "/review", "/deliveries", "/received", "/reports", "/cohort", "/settings", "/search?q=1", "/job?id=1", "/metrics", "/readyz",
+PAGES = ("/", "/work", "/review", "/deliveries", "/received", "/reports", "/cohort", "/settings", "/search", "/job?id=1", "/metrics", "/readyz",
          "/healthz")
 
 

@@ -1,17 +1,19 @@
 """The pages Work and Deliveries: filters, counts that equal their lists, orders, pages, links, foreign texts."""
 
+import contextlib
 import csv
 import html
 import io
 import json
 import re
+import sqlite3
 import sys
 import urllib.parse
 
 import pytest
 from conftest import SOURCE, daemons, free_port
 from test_deliveries import to_archive
-from test_page import Site, busy_site, settings_of
+from test_page import PATIENT, Site, busy_site, search, settings_of
 
 sys.path.append(str(SOURCE / "tests" / "tools"))
 
@@ -163,3 +165,25 @@ def test_the_first_day_says_how(daemon, tmp_path):
     page = site.page("work")
     assert "No series has been received" in page.data and str(site.daemon.inbox) in page.data
     assert "matches the filter" in site.page("work?state=DONE").data
+
+
+def test_a_page_of_results_continues(site):
+    """In a form, too: 120 series of one patient."""
+    d = site.daemon
+    (known,) = {link for link in search(site, q=PATIENT).links() if link.startswith("series?uid=")}
+    columns = [c["name"] for c in d.query("PRAGMA table_info(series)") if c["name"] != "id"]
+    with contextlib.closing(sqlite3.connect(d.root / "noctule.db", timeout=60)) as db, db:
+        for number in range(120):
+            values = ", ".join(f"'1.2.3.77.{number}'" if c == "series_uid" else c for c in columns)
+            db.execute(f"INSERT INTO series ({', '.join(columns)}) SELECT {values} FROM series WHERE series_uid = ?", (known.removeprefix("series?uid="),))
+    seen, fields = set(), {"q": PATIENT}
+    for _ in range(4):
+        page = search(site, **fields)
+        assert ("input", "value", PATIENT) in page.attributes
+        assert not [link for link in page.links() if "q=" in link or "P%27" in link]
+        seen |= {link.removeprefix("series?uid=") for link in page.links() if link.startswith("series?uid=")}
+        marks = [value for tag, name, value in page.attributes if tag == "input" and name == "value" and value not in ("", PATIENT)]
+        if not marks:
+            break
+        fields["after"] = marks[0]
+    assert len(seen) == 121
