@@ -414,7 +414,7 @@ route_get(struct web *web, const struct web_route *route, const struct web_reque
                      "the database query took too long; use sqlite3 instead (views v_jobs, v_series)", answer);
     } else if (rc == -EFBIG) {
         route_refuse(route, HTTP_CONTENT_TOO_LARGE, "Too large", error.message, answer);
-    } else if (rc == -EBADMSG && error.code == CODE_SLICES_DAMAGED) {
+    } else if (rc == -EBADMSG && (error.code == CODE_SLICES_DAMAGED || error.code == CODE_SLICES_VERSION)) {
         log_warn("page.damaged", LOG_STR("path", request->path), LOG_STR("reason", error.message));
         route_refuse(route, HTTP_SERVER_ERROR, code_name(error.code), error.message, answer);
     } else if (rc) { /* The reason may contain paths. Only the log and authorized users get it. */

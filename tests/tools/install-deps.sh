@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 packages=(cmake ninja-build gcc g++ pkg-config sqlite3 dpkg-dev file
     libdcmtk-dev libopenjp2-7-dev libsqlite3-dev libuv1-dev libconfig-dev libre2-dev libseccomp-dev libsystemd-dev libpng-dev libyaml-dev
     libfreetype-dev fonts-dejavu-core
-    libmicrohttpd-dev libssl-dev libcurl4-openssl-dev libxxhash-dev libzstd-dev zlib1g-dev)
+    libmicrohttpd-dev libssl-dev libcurl4-openssl-dev libxxhash-dev zlib1g-dev)
 part=${1:-build}
 [[ $part == venv ]] && packages=()
 [[ $part == models ]] && packages=(python3-torch python3-venv)

@@ -1,35 +1,45 @@
 /*
- * slices_block.h - one block of a brick file (slices.h): its voxels and differences. Private to slices/.
+ * slices_block.h - the values of one block of a brick file (slices.h). Private to slices/.
  */
 #ifndef NOCTULE_SERVICE_COMMON_SLICES_SLICES_BLOCK_H
 #define NOCTULE_SERVICE_COMMON_SLICES_SLICES_BLOCK_H
 
 #include <stdint.h>
 
+#define SLICES_MAGIC "NOCTSLC2"
+
 enum {
     BLOCK_EDGE = 16,
-    BLOCK_VOXELS = BLOCK_EDGE * BLOCK_EDGE * BLOCK_EDGE,
-    BLOCK_FULL = 0x8000, /* a segment that has all voxels */
-    BLOCK_HEAD = 3,
-    BLOCK_MASK_BYTES = 2 + 2 * BLOCK_EDGE * BLOCK_EDGE, /* max per segment */
+    BLOCK_LANES = 8,
+    BLOCK_PARTS = BLOCK_EDGE / BLOCK_LANES,
+    BLOCK_ROWS = BLOCK_EDGE * BLOCK_EDGE,
+    BLOCK_VOXELS = BLOCK_EDGE * BLOCK_ROWS,
+    BLOCK_FULL = 0x8000,                                      /* a segment that has all voxels */
+    BLOCK_CHANGES = BLOCK_ROWS / 8,                           /* max bytes with a bit per row */
+    BLOCK_VALUES_MAX = 3 + BLOCK_ROWS / 2 + 2 * BLOCK_VOXELS, /* max bytes of the values */
+    BLOCK_MASK_MAX = 2 + BLOCK_CHANGES + 2 * BLOCK_ROWS,      /* max bytes per segment */
     HEAD_FIXED = 192,
     HEAD_CHECKED = 16, /* the checksum begins here */
     HEAD_MAX = 64 << 20,
     INDEX_ROW = 8,
 };
 
-/* The slices of a column of voxels. */
-typedef int16_t block_lanes[BLOCK_EDGE];
+/* A part of the voxels of a row: as many as each processor has in a vector. */
+typedef int16_t block_lanes __attribute__((vector_size(2 * BLOCK_LANES)));
 
-/* Voxel (x, y, z) is lanes[16 * y + x][z]. `size` is that of the block. */
+/* Row (y, z) is rows[16 * z + y]. `size` is that of the block. Voxels from size[0] on repeat the last one for block_pack(). */
 struct block {
     int32_t size[3];
-    block_lanes lanes[BLOCK_EDGE * BLOCK_EDGE];
+    block_lanes rows[BLOCK_ROWS][BLOCK_PARTS];
 };
 
-/* Computes the differences of a block whose missing slices have any value. */
-void block_to_differences(const struct block *block, int16_t first, uint16_t differences[][BLOCK_EDGE]);
-/* Computes the voxels; does the reverse. */
-void block_from_differences(struct block *block, int16_t first, const uint16_t differences[][BLOCK_EDGE]);
+/* Writes at most BLOCK_VALUES_MAX bytes. Returns their end. */
+uint8_t *block_pack(const struct block *block, uint8_t *to);
+
+/*
+ * Reads the rows of the first `slices` slices, of a block whose size is set. Returns the end of the values of all slices, or
+ * NULL if the bytes are damaged.
+ */
+const uint8_t *block_unpack(struct block *block, int32_t slices, const uint8_t *from, const uint8_t *end);
 
 #endif

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <xxhash.h>
-#include <zstd.h>
 
 const char *const slices_view_keys[SLICES_VIEWS] = {"ax", "cor", "sag"};
 
@@ -150,7 +149,12 @@ slices_take_head(struct slices *file, int64_t file_size, struct error *error)
     if (rc)
         return error_set_system(error, rc, "read the slices");
     const int64_t head = slices_get_32(fixed + 8);
-    const char *why = memcmp(fixed, "NOCTSLC1", 8) != 0 ? "it is none" : slices_take_fixed(fixed, &file->volume);
+    if (memcmp(fixed, SLICES_MAGIC, 7) == 0 && fixed[7] >= '0' && fixed[7] <= '9' && fixed[7] != SLICES_MAGIC[7])
+        return error_set(
+            error, -EBADMSG, CODE_SLICES_VERSION,
+            "the file of the slices has version %c, and this program reads %c: run `noctule retry` for the job",
+            fixed[7], SLICES_MAGIC[7]);
+    const char *why = memcmp(fixed, SLICES_MAGIC, 8) != 0 ? "it is none" : slices_take_fixed(fixed, &file->volume);
     if (why)
         return slices_refuse(error, why);
     int64_t blocks = 1;
@@ -281,11 +285,9 @@ struct slices_reading {
     int32_t voxel; /* on the axis through */
     struct slices_plane *plane;
     int32_t *layer_of; /* per segment, or -1 */
-    ZSTD_DCtx *context;
-    uint8_t *packed, *plain;
-    size_t packed_room, plain_room;
+    uint8_t *packed;
+    size_t packed_room;
     struct block block;
-    uint16_t differences[BLOCK_EDGE * BLOCK_EDGE][BLOCK_EDGE];
 };
 
 static int32_t
@@ -305,13 +307,13 @@ slices_pixel(int32_t voxel, int32_t size, bool reversed)
 static void
 slices_put_pixels(const struct slices_reading *reading, const int64_t at[3])
 {
-    static const int block_steps[3] = {BLOCK_EDGE, BLOCK_EDGE * BLOCK_EDGE, 1};
+    static const int block_steps[3] = {1, BLOCK_EDGE, BLOCK_EDGE * BLOCK_EDGE};
     const struct slices_layout *layout = &reading->layout;
     const struct block *block = &reading->block;
     const struct slices_plane *plane = reading->plane;
     const int across = layout->across, down = layout->down;
     const uint16_t turned = reading->file->volume.pixel == IMAGE_UINT16 ? 0x8000 : 0;
-    const int16_t *from = (const int16_t *)block->lanes + block_steps[layout->through] * (reading->voxel % BLOCK_EDGE);
+    const int16_t *from = (const int16_t *)block->rows + block_steps[layout->through] * (reading->voxel % BLOCK_EDGE);
     const int32_t column = slices_pixel((int32_t)(BLOCK_EDGE * at[across]), plane->columns, layout->from_right);
     const int64_t step = layout->from_right ? -1 : 1;
     for (int32_t j = 0; j < block->size[down]; j++) {
@@ -341,7 +343,7 @@ slices_layer(struct slices_reading *reading, int32_t segment)
 
 /* Adds the voxels of a segment in this block. `bits` NULL: all. Returns false if memory is short. */
 static bool
-slices_put_layer(struct slices_reading *reading, const int64_t at[3], int32_t segment, const uint8_t *bits)
+slices_put_layer(struct slices_reading *reading, const int64_t at[3], int32_t segment, const uint16_t *bits)
 {
     const struct slices_layout *layout = &reading->layout;
     const struct slices_plane *plane = reading->plane;
@@ -353,8 +355,7 @@ slices_put_layer(struct slices_reading *reading, const int64_t at[3], int32_t se
         const int32_t y = slices_pixel((int32_t)(BLOCK_EDGE * at[layout->down]) + j, plane->rows, layout->from_below);
         for (int32_t i = 0; i < size[layout->across]; i++) {
             voxel[layout->across] = i;
-            const int32_t row = 2 * (size[1] * voxel[2] + voxel[1]);
-            if (bits && !((bits[row] | bits[row + 1] << 8) >> voxel[0] & 1))
+            if (bits && !(bits[size[1] * voxel[2] + voxel[1]] >> voxel[0] & 1))
                 continue;
             const int32_t x =
                 slices_pixel((int32_t)(BLOCK_EDGE * at[layout->across]) + i, plane->columns, layout->from_right);
@@ -367,19 +368,43 @@ slices_put_layer(struct slices_reading *reading, const int64_t at[3], int32_t se
     return true;
 }
 
+/* Decodes the rows of a mask. Returns the end of its bytes, or NULL if they are damaged. */
+static const uint8_t *
+slices_take_rows(const uint8_t *from, const uint8_t *end, int32_t rows, uint16_t *bits)
+{
+    const uint8_t *changes = from;
+    uint16_t row = 0;
+    if (end - from < (rows + 7) / 8)
+        return NULL;
+    from += (rows + 7) / 8;
+    for (int32_t n = 0; n < rows; n++) {
+        if (changes[n / 8] >> n % 8 & 1) {
+            if (end - from < 2)
+                return NULL;
+            row = (uint16_t)(from[0] | from[1] << 8);
+            from += 2;
+        }
+        bits[n] = row;
+    }
+    return from;
+}
+
 /* Decodes the masks between `from` and `end`. Returns NULL, or what is wrong. */
 static const char *
 slices_take_masks(struct slices_reading *reading, const int64_t at[3], const uint8_t *from, const uint8_t *end)
 {
-    const int64_t bytes = 2 * (int64_t)reading->block.size[1] * reading->block.size[2];
+    const int32_t rows = reading->block.size[1] * reading->block.size[2];
     while (from < end) {
         const int32_t mark = end - from < 2 ? BLOCK_FULL - 1 : from[0] | from[1] << 8;
         const bool full = mark & BLOCK_FULL;
-        if ((mark & ~BLOCK_FULL) >= reading->file->volume.segment_count || (!full && end - from - 2 < bytes))
+        uint16_t bits[BLOCK_ROWS];
+        if ((mark & ~BLOCK_FULL) >= reading->file->volume.segment_count)
             return "a mask";
-        if (!slices_put_layer(reading, at, mark & ~BLOCK_FULL, full ? NULL : from + 2))
+        from = full ? from + 2 : slices_take_rows(from + 2, end, rows, bits);
+        if (!from)
+            return "a mask";
+        if (!slices_put_layer(reading, at, mark & ~BLOCK_FULL, full ? NULL : bits))
             return "memory is short";
-        from += full ? 2 : 2 + bytes;
     }
     return NULL;
 }
@@ -389,27 +414,14 @@ static const char *
 slices_take_block(struct slices_reading *reading, const int64_t at[3], const uint8_t *packed, size_t size)
 {
     struct block *block = &reading->block;
-    const size_t got = ZSTD_decompressDCtx(reading->context, reading->plain, reading->plain_room, packed, size);
     for (int i = 0; i < 3; i++)
         block->size[i] = slices_size_of(reading->file, at[i], i);
-    const size_t voxels = (size_t)block->size[0] * (size_t)block->size[1] * (size_t)block->size[2];
-    if (ZSTD_isError(got) || got < BLOCK_HEAD + voxels)
+    const int32_t slices = reading->layout.through == 2 ? reading->voxel % BLOCK_EDGE + 1 : block->size[2];
+    const uint8_t *after = block_unpack(block, slices, packed, packed + size);
+    if (!after)
         return "a block";
-    const bool wide = reading->plain[0] & 1;
-    const uint8_t *lower = reading->plain + BLOCK_HEAD, *upper = lower + voxels;
-    if (wide && got < BLOCK_HEAD + 2 * voxels)
-        return "a block";
-    for (int32_t y = 0, n = 0; y < block->size[1]; y++) {
-        for (int32_t x = 0; x < block->size[0]; x++, n += block->size[2]) {
-            uint16_t *to = reading->differences[BLOCK_EDGE * y + x];
-            for (int32_t z = 0; z < block->size[2]; z++)
-                to[z] = (uint16_t)(lower[n + z] | (wide ? upper[n + z] << 8 : 0));
-        }
-    }
-    block_from_differences(block, (int16_t)(uint16_t)(reading->plain[1] | reading->plain[2] << 8),
-                           reading->differences);
     slices_put_pixels(reading, at);
-    return slices_take_masks(reading, at, upper + (wide ? voxels : 0), reading->plain + got);
+    return slices_take_masks(reading, at, after, packed + size);
 }
 
 /* Reads the blocks of a row along x, from `first` to `last`. */
@@ -424,7 +436,7 @@ slices_take_row(struct slices_reading *reading, int64_t first, int64_t last, int
         offset += slices_get_32(index + INDEX_ROW * x);
     for (int64_t x = first; x <= last; x++)
         bytes += slices_get_32(index + INDEX_ROW * x);
-    if (bytes > (int64_t)(ZSTD_compressBound(reading->plain_room) * (size_t)(last - first + 1)))
+    if (bytes > (last - first + 1) * (BLOCK_VALUES_MAX + (int64_t)file->volume.segment_count * BLOCK_MASK_MAX))
         return slices_refuse(error, "the size of a block");
     if ((size_t)bytes > reading->packed_room) {
         free(reading->packed);
@@ -459,13 +471,9 @@ slices_prepare(struct slices_reading *reading)
     plane->layers = calloc(segments + 1, sizeof *plane->layers);
     plane->layer_segments = calloc(segments + 1, sizeof *plane->layer_segments);
     reading->layer_of = malloc((segments + 1) * sizeof *reading->layer_of);
-    reading->context = ZSTD_createDCtx();
-    reading->plain_room = BLOCK_HEAD + 2 * BLOCK_VOXELS + segments * BLOCK_MASK_BYTES;
-    reading->plain = malloc(reading->plain_room);
     for (size_t i = 0; reading->layer_of && i < segments; i++)
         reading->layer_of[i] = -1;
-    return plane->values && plane->layers && plane->layer_segments && reading->layer_of && reading->context &&
-           reading->plain;
+    return plane->values && plane->layers && plane->layer_segments && reading->layer_of;
 }
 
 int
@@ -489,10 +497,8 @@ slices_read_plane(struct slices *file, const struct slices_layout *layout, int32
     for (int64_t z = first[2]; rc == 0 && z <= last[2]; z++)
         for (int64_t y = first[1]; rc == 0 && y <= last[1]; y++)
             rc = slices_take_row(reading, first[0], last[0], y, z, error);
-    ZSTD_freeDCtx(reading->context);
     free(reading->layer_of);
     free(reading->packed);
-    free(reading->plain);
     free(reading);
     return rc;
 }

@@ -16,10 +16,8 @@
 #include <unistd.h>
 
 #include <xxhash.h>
-#include <zstd.h>
 
-/* Most of the bytes are noise, which only the entropy coder makes smaller: higher levels cost time for 1 % of the size. */
-enum { LEVEL = 1, BATCH_BYTES = 8 << 20 };
+enum { BATCH_BYTES = 8 << 20 };
 
 /* A row of blocks in a batch. */
 struct slices_row {
@@ -37,10 +35,7 @@ struct slices_writing {
 
 /* A thread's memory. */
 struct slices_bench {
-    ZSTD_CCtx *context;
     struct block block;
-    uint16_t differences[BLOCK_EDGE * BLOCK_EDGE][BLOCK_EDGE];
-    uint8_t *plain;
     size_t *crossing; /* segments with a voxel in the row of blocks */
     size_t crossing_count;
 };
@@ -67,53 +62,40 @@ slices_part(int64_t block, int32_t size)
     return left < BLOCK_EDGE ? (int32_t)left : BLOCK_EDGE;
 }
 
-/* Copies the voxels of a block. Missing slices repeat the last one. */
+static void
+slices_widen(const uint8_t *from, int32_t count, block_lanes *row)
+{
+    for (int32_t x = 0; x < count; x++)
+        ((int16_t *)row)[x] = from[x];
+}
+
+/* Copies the voxels of a block. */
 static void
 slices_fill(const struct slices_request *request, const int64_t first[3], struct block *block)
 {
     const struct slices_volume *volume = request->volume;
     const int64_t columns = volume->size[0], slice = columns * volume->size[1];
-    for (int32_t y = 0; y < block->size[1]; y++) {
-        block_lanes *lanes = block->lanes + BLOCK_EDGE * y;
-        for (int32_t z = 0; z < BLOCK_EDGE; z++) {
-            const int64_t within = z < block->size[2] ? z : block->size[2] - 1;
-            const int64_t at = (first[2] + within) * slice + (first[1] + y) * columns + first[0];
-            if (volume->pixel == IMAGE_UINT8) {
-                const uint8_t *from = (const uint8_t *)request->voxels + at;
-                for (int32_t x = 0; x < block->size[0]; x++)
-                    lanes[x][z] = from[x];
-            } else {
-                const uint16_t *from = (const uint16_t *)request->voxels + at;
-                const uint16_t turned = volume->pixel == IMAGE_UINT16 ? 0x8000 : 0;
-                for (int32_t x = 0; x < block->size[0]; x++)
-                    lanes[x][z] = (int16_t)(from[x] ^ turned);
-            }
+    const int32_t *size = block->size;
+    const int16_t turned = volume->pixel == IMAGE_UINT16 ? INT16_MIN : 0;
+    const size_t bytes = volume->pixel == IMAGE_UINT8 ? 1 : 2;
+    for (int32_t z = 0; z < size[2]; z++) {
+        const uint8_t *from =
+            (const uint8_t *)request->voxels + bytes * (size_t)((first[2] + z) * slice + first[1] * columns + first[0]);
+        for (int32_t y = 0; y < size[1]; y++, from += bytes * (size_t)columns) {
+            block_lanes *row = block->rows[BLOCK_EDGE * z + y];
+            __builtin_prefetch(from + 2 * sizeof block->rows[0]); /* of the next blocks */
+            if (bytes == 1)
+                slices_widen(from, size[0], row);
+            else if (size[0] == BLOCK_EDGE)
+                memcpy(row, from, sizeof block->rows[0]);
+            else
+                memcpy(row, from, bytes * (size_t)size[0]);
+            for (int32_t x = size[0]; x < BLOCK_EDGE; x++)
+                ((int16_t *)row)[x] = ((int16_t *)row)[size[0] - 1];
+            for (int i = 0; i < BLOCK_PARTS; i++)
+                row[i] ^= turned;
         }
     }
-}
-
-/* Appends the bytes of the differences, lower ones first. Upper ones may all be 0. */
-static uint8_t *
-slices_put_values(struct slices_bench *bench, uint8_t *to)
-{
-    const int32_t *size = bench->block.size;
-    const int16_t first = bench->block.lanes[0][0];
-    const size_t voxels = (size_t)size[0] * (size_t)size[1] * (size_t)size[2];
-    uint8_t *lower = slices_put_16(to + 1, (uint16_t)first), *upper = lower + voxels;
-    uint16_t any = 0;
-    block_to_differences(&bench->block, first, bench->differences);
-    for (int32_t y = 0, n = 0; y < size[1]; y++) {
-        for (int32_t x = 0; x < size[0]; x++, n += size[2]) {
-            const uint16_t *from = bench->differences[BLOCK_EDGE * y + x];
-            for (int32_t z = 0; z < size[2]; z++) {
-                lower[n + z] = (uint8_t)from[z];
-                upper[n + z] = (uint8_t)(from[z] >> 8);
-                any |= from[z];
-            }
-        }
-    }
-    *to = any > UINT8_MAX;
-    return any > UINT8_MAX ? upper + voxels : upper;
 }
 
 /* Appends the voxels of a segment, unless the block has none. */
@@ -123,16 +105,22 @@ slices_put_mask(const struct slices_request *request, size_t segment, const int6
 {
     const struct image_mask *mask = request->masks[segment];
     const uint32_t all = (uint32_t)(1 << size[0]) - 1;
-    uint32_t any = 0, every = all;
-    uint8_t *bits = to + 2;
-    for (int32_t z = 0; z < size[2]; z++) {
+    const size_t marks = (size_t)(size[1] * size[2] + 7) / 8;
+    uint32_t any = 0, every = all, before = 0;
+    uint8_t *changes = to + 2, *bits = changes + marks;
+    memset(changes, 0, marks);
+    for (int32_t z = 0, n = 0; z < size[2]; z++) {
         const int64_t row = (first[2] + z) * request->volume->size[1] + first[1];
         const uint64_t *word = mask->bits + row * mask->words_per_row + first[0] / 64;
-        for (int32_t y = 0; y < size[1]; y++, word += mask->words_per_row) {
+        for (int32_t y = 0; y < size[1]; y++, n++, word += mask->words_per_row) {
             const uint32_t found = (uint32_t)(*word >> first[0] % 64) & all;
             any |= found;
             every &= found;
+            if (found == before)
+                continue;
+            changes[n / 8] |= (uint8_t)(1 << n % 8);
             bits = slices_put_16(bits, found);
+            before = found;
         }
     }
     slices_put_16(to, (uint32_t)segment | (every == all ? BLOCK_FULL : 0));
@@ -160,30 +148,29 @@ slices_find_crossing(const struct slices_request *request, int64_t first_y, int6
     }
 }
 
-/* Compresses a block to the end of a row. Returns false if memory is short. */
+/* Appends a block to a row. Returns false if memory is short. */
 static bool
 slices_put_block(const struct slices_request *request, const int64_t first[3], struct slices_bench *bench,
                  struct slices_row *row, uint8_t *index)
 {
-    slices_fill(request, first, &bench->block);
-    uint8_t *end = slices_put_values(bench, bench->plain);
-    for (size_t i = 0; i < bench->crossing_count; i++)
-        end = slices_put_mask(request, bench->crossing[i], first, bench->block.size, end);
-    const size_t plain = (size_t)(end - bench->plain), bound = ZSTD_compressBound(plain);
-    if (row->room - row->size < bound) {
-        const size_t room = 2 * row->room + bound;
+    const size_t most = BLOCK_VALUES_MAX + bench->crossing_count * BLOCK_MASK_MAX;
+    if (row->room - row->size < most) {
+        const size_t room = 2 * row->room + most;
         uint8_t *grown = realloc(row->bytes, room);
         if (!grown)
             return false;
         row->bytes = grown;
         row->room = room;
     }
-    const size_t got = ZSTD_compress2(bench->context, row->bytes + row->size, bound, bench->plain, plain);
-    if (ZSTD_isError(got))
-        return false;
-    slices_put_32(index, (uint32_t)got);
-    slices_put_32(index + 4, (uint32_t)XXH3_64bits(row->bytes + row->size, got));
-    row->size += got;
+    uint8_t *begin = row->bytes + row->size;
+    slices_fill(request, first, &bench->block);
+    uint8_t *end = block_pack(&bench->block, begin);
+    for (size_t i = 0; i < bench->crossing_count; i++)
+        end = slices_put_mask(request, bench->crossing[i], first, bench->block.size, end);
+    const size_t size = (size_t)(end - begin);
+    slices_put_32(index, (uint32_t)size);
+    slices_put_32(index + 4, (uint32_t)XXH3_64bits(begin, size));
+    row->size += size;
     return true;
 }
 
@@ -212,29 +199,14 @@ slices_put_rows(struct parallel *loop, void *context)
 {
     const struct slices_writing *writing = context;
     const size_t segments = (size_t)writing->request->volume->segment_count;
-    struct slices_bench *bench = calloc(1, sizeof *bench);
+    struct slices_bench bench = {.crossing = malloc((segments + 1) * sizeof *bench.crossing)};
     int64_t number;
-    bool fine = bench != NULL;
-    if (fine) {
-        bench->context = ZSTD_createCCtx();
-        bench->plain = malloc(BLOCK_HEAD + 2 * BLOCK_VOXELS + (segments + 1) * BLOCK_MASK_BYTES);
-        bench->crossing = malloc((segments + 1) * sizeof *bench->crossing);
-        fine = bench->context && bench->plain && bench->crossing &&
-               !ZSTD_isError(ZSTD_CCtx_setParameter(bench->context, ZSTD_c_compressionLevel, LEVEL));
-    }
+    bool fine = bench.crossing != NULL;
+    while (fine && parallel_take(loop, &number))
+        fine = slices_put_row(writing, number, &bench);
     if (!fine)
         parallel_fail(loop);
-    while (fine && parallel_take(loop, &number)) {
-        fine = slices_put_row(writing, number, bench);
-        if (!fine)
-            parallel_fail(loop);
-    }
-    if (bench) {
-        ZSTD_freeCCtx(bench->context);
-        free(bench->plain);
-        free(bench->crossing);
-    }
-    free(bench);
+    free(bench.crossing);
 }
 
 /* Compresses and writes all rows of blocks, a batch at a time. */
@@ -267,7 +239,7 @@ static void
 slices_put_head(const struct slices_volume *volume, uint8_t *head, size_t size)
 {
     uint8_t *at = head + HEAD_FIXED;
-    memcpy(head, "NOCTSLC1", 8);
+    memcpy(head, SLICES_MAGIC, 8);
     slices_put_32(head + 8, (uint32_t)size);
     for (int i = 0; i < 3; i++)
         slices_put_32(head + 16 + 4 * i, (uint32_t)volume->size[i]);

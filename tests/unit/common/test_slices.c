@@ -82,9 +82,13 @@ case_make(const int32_t size[3], enum image_pixel pixel, uint32_t seed)
     made->values = calloc(voxels, 2);
     made->bytes = calloc(voxels, 1);
     for (size_t i = 0; i < voxels; i++) {
-        /* Mostly like its neighbour, at times anything: small differences and the largest ones. */
-        const uint32_t kind = draw(&state) % 16;
-        const uint32_t value = kind == 0 || i == 0 ? draw(&state) : made->values[i - 1] + draw(&state) % 9 - 4;
+        /* Even seeds: a block of one value, then ramps with noise. Odd ones: any values, mostly like the neighbour. */
+        const int32_t x = (int32_t)(i % (size_t)size[0]), y = (int32_t)(i / (size_t)size[0] % (size_t)size[1]);
+        const int32_t z = (int32_t)(i / ((size_t)size[0] * (size_t)size[1]));
+        const uint32_t kind = draw(&state) % 16, noise = draw(&state) % (y < 16 ? 3 : 200);
+        const uint32_t ramp = x < 16 && z < 16 ? 7 : (uint32_t)(9 * y * (z % 3) - 500 * z + x) + noise;
+        const uint32_t like = kind == 0 || i == 0 ? draw(&state) : made->values[i - 1] + draw(&state) % 9 - 4;
+        const uint32_t value = seed % 2 ? like : ramp;
         made->values[i] = pixel == IMAGE_UINT8 ? (uint8_t)value : (uint16_t)value;
         made->bytes[i] = (uint8_t)value;
     }
@@ -351,6 +355,23 @@ START_TEST(damage_of_each_byte_is_found)
 
 END_TEST
 
+/* The version is a digit of the file's first 8 bytes. */
+START_TEST(another_version_is_refused_by_name)
+{
+    struct case_of_slices *made = case_make((const int32_t[]){18, 17, 3}, IMAGE_INT16, 3);
+    const int fd = case_write(made, 1);
+    struct slices *file;
+    struct error error = {0};
+    ck_assert_int_eq(pwrite(fd, "1", 1, 7), 1);
+    ck_assert_int_eq(slices_open(fd, &file, &error), -EBADMSG);
+    ck_assert_int_eq(error.code, CODE_SLICES_VERSION);
+    ck_assert_ptr_null(file);
+    close(fd);
+    case_free(made);
+}
+
+END_TEST
+
 /* The web UI opens a file before it reads planes. In between, the file may be cut off. */
 START_TEST(a_file_that_is_cut_off_while_open_is_refused)
 {
@@ -414,6 +435,7 @@ main(void)
     tcase_add_test(tests, all_of_the_head_is_read_back);
     tcase_add_test(tests, the_bytes_do_not_depend_on_the_threads);
     tcase_add_test(tests, damage_of_each_byte_is_found);
+    tcase_add_test(tests, another_version_is_refused_by_name);
     tcase_add_test(tests, a_file_that_is_cut_off_while_open_is_refused);
     tcase_add_test(tests, only_regular_files_are_read);
     tcase_add_test(tests, a_write_error_is_returned);
