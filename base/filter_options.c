@@ -114,3 +114,12 @@ filter_describe(const struct filter_options *options, char text[FILTER_TEXT])
         break;
     }
 }
+
+bool
+filter_same(const struct filter_options *a, const struct filter_options *b)
+{
+    char texts[2][FILTER_TEXT];
+    filter_describe(a, texts[0]);
+    filter_describe(b, texts[1]);
+    return a->kind == b->kind && strcmp(texts[0], texts[1]) == 0;
+}

@@ -64,6 +64,9 @@ bool filter_parse(struct filter_options *options);
 #define FILTER_TEXT 192
 void filter_describe(const struct filter_options *options, char text[FILTER_TEXT]);
 
+/* Returns whether two filters give the same responses. */
+bool filter_same(const struct filter_options *a, const struct filter_options *b);
+
 /* Names in records and in the configuration: "log", "mirror", "L5", "db3". Each array ends with NULL. */
 extern const char *const filter_kind_names[FILTER_KINDS + 1];
 extern const char *const filter_boundary_names[FILTER_BOUNDARIES + 1];

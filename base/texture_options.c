@@ -115,3 +115,12 @@ texture_has_features(const struct texture_options *options)
 {
     return options->first_order || options->families != 0 || options->glcm != NULL;
 }
+
+bool
+texture_resample_same(const struct texture_resample *a, const struct texture_resample *b)
+{
+    if (!a || !b)
+        return a == b;
+    return a->spacing == b->spacing && a->mm == b->mm && a->interpolation == b->interpolation &&
+           a->rounding == b->rounding;
+}

@@ -194,6 +194,9 @@ bool texture_wants(const struct texture_options *options, enum texture_family fa
 /* Returns the options of the GLCM: the pipeline's, or the defaults if only `families` includes it. NULL: no GLCM. */
 const struct glcm_options *texture_glcm_options(const struct texture_options *options);
 
+/* Returns whether two groups have the same voxels; NULL: those of the series. */
+bool texture_resample_same(const struct texture_resample *a, const struct texture_resample *b);
+
 /* Returns whether a family computes features, other than histograms. */
 bool texture_has_features(const struct texture_options *options);
 

@@ -371,9 +371,7 @@ grid_spaced_bytes(const struct grid *grid, size_t regions)
 {
     const struct image_extent from = grid_source_extent(grid);
     const int64_t samples = grid->from->keeps_reals ? image_voxels(&from) * (int64_t)sizeof(double) : 0;
-    const int64_t filter =
-        grid->filtered ? (int64_t)grid_voxel_bytes(grid) + image_voxels(&grid->to.extent) * (int64_t)sizeof(int32_t)
-                       : 0;
+    const int64_t filter = grid->filtered ? image_voxels(&grid->to.extent) * (int64_t)sizeof(int32_t) : 0;
     return (int64_t)grid_voxel_bytes(grid) + filter + image_voxels(&grid->planes.extent) / 8 + samples +
            (int64_t)regions * extent_words(&grid->to.extent) * (int64_t)sizeof(uint64_t);
 }

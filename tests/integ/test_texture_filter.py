@@ -166,3 +166,19 @@ def test_a_filter_beyond_its_limit_is_refused(tmp_path):
     result = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", "texture", "--output", tmp_path / "out", source],
                             text=True, capture_output=True, timeout=300)
     assert result.returncode == 1 and "VOLUME_TOO_LARGE" in result.stderr and "smaller sigma_mm" in result.stderr
+
+
+@pytest.mark.parametrize("resample", ["", 'resample = { isotropic_mm = 1.1; };'])
+def test_groups_share_a_response(measure, tmp_path, resample):
+    """Groups with one filter and other ranges, regions and families measure what each of them measures alone."""
+    source, segments = parts(tmp_path / "in")
+    log, mean = (f"{resample} filter = {{ {FILTERS[name]} }};" for name in ("log", "mean"))
+    groups = [f'{log} families = [ "first-order", "local-intensity" ];',
+              f'{mean} range = [ -90.0, 400.0 ];',
+              f'{log} range = [ -50.0, 300.0 ]; families = [ "intensity-histogram" ]; levels = 8;',
+              f'{mean} regions = [ "volume", "segments" ];',
+              f'{log} families = [ "glcm" ]; discretisation = "fixed-bin-size"; bin_width = 5.0;']
+    alone = [feature for group in groups for feature in measure(source, [group], segments)]
+    together = measure(source, groups, segments)
+    assert len(together) > 200
+    assert sorted(map(json.dumps, together)) == sorted(map(json.dumps, alone))

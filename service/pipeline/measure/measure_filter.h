@@ -1,6 +1,6 @@
 /*
  * measure_filter.h - the image filter of a texture group: replaces the values of the group's grid by responses
- * (kernels/filter/filter.h).
+ * (kernels/filter/filter.h). Groups with the same filter and voxels share one response.
  *
  * Values are integers for the filter: stored values plus a whole intercept if they are rounded and share a rescale, else
  * real-world values in steps of 2^-30 of a power of two. Padding counts as the lowest value of the job's volume. The
@@ -24,17 +24,39 @@ double texture_filter_margin(const struct texture_options *options, const double
 /* Returns an upper limit of the responses to values up to 1. */
 double texture_filter_gain(const struct texture_options *options, const double spacing[3]);
 
+/* The response of a filter: a code per voxel of a grid, x fastest. A value is code * step. */
+struct filter_response {
+    int32_t *codes; /* NULL: not computed */
+    double step;
+};
+
+#define FILTER_RESPONSE_NONE INT32_MIN /* the code of padding */
+
+/* The smallest and the largest real-world value of the job's volume, or values beyond them. */
+struct filter_range {
+    bool known;
+    double ends[2];
+};
+
 struct texture_filtering {
     const struct texture_options *options;
-    struct grid *grid;         /* with values that are not rounded */
+    struct grid *grid;         /* with values that are not rounded; without values, if the response has codes */
     struct kernels_lane *lane; /* begins a volume of the grid's extent, at most most_bytes */
     int64_t most_bytes;
     struct kernels_lane *whole; /* has the job's volume */
     const struct texture_region *regions;
     size_t region_count;
+    struct filter_range *range;       /* of the job; found at the first call */
+    struct filter_response *response; /* computed unless it has codes; the caller must free them */
 };
 
-/* Replaces the values of the grid. Returns OUT_OF_MEMORY, and errors of filter_run() and kernels_volume_begin(). */
+/* Returns whether the filter of a group needs the values, besides the response. */
+bool texture_filter_reads(const struct texture_options *options, const struct filter_response *response);
+
+/*
+ * Fills the grid with the response, in place of the values if it has them. Returns OUT_OF_MEMORY, and errors of filter_run()
+ * and kernels_volume_begin().
+ */
 int texture_filter(const struct texture_filtering *filtering, struct error *error);
 
 #endif

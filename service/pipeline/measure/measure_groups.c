@@ -3,12 +3,12 @@
 
 #include "base/error.h"
 #include "service/pipeline/measure/measure_demand.h"
-#include "service/pipeline/measure/measure_filter.h"
 #include "service/pipeline/measure/measure_shared.h"
 
 #include "kernels/texture/texture.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,12 +45,54 @@ texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *g
     demand->beside_bytes += most - passing;
 }
 
+/* ------------------------------------------------------------------- shared responses ---- */
+
+static bool
+share_response(const struct texture_options *a, const struct texture_options *b)
+{
+    return a->filter && b->filter && texture_resample_same(a->resample, b->resample) &&
+           filter_same(a->filter, b->filter);
+}
+
+/* Returns the group that keeps the response of a group: the first one that shares it. */
+static size_t
+keeper_of(const struct conf_pipeline *pipeline, size_t group)
+{
+    size_t g = 0;
+    while (g < group && !share_response(&pipeline->texture[g], &pipeline->texture[group]))
+        g++;
+    return g;
+}
+
+/* Returns whether a group after this one shares its response. */
+static bool
+response_is_needed(const struct conf_pipeline *pipeline, size_t keeper, size_t after)
+{
+    for (size_t g = after + 1; g < pipeline->texture_count; g++)
+        if (share_response(&pipeline->texture[keeper], &pipeline->texture[g]))
+            return true;
+    return false;
+}
+
+/* Returns the bytes of responses of other filters that are kept while a group is measured. */
+static int64_t
+held_bytes(const struct texture_groups *groups, size_t group)
+{
+    int64_t bytes = 0;
+    for (size_t g = 0; g < group; g++)
+        if (groups->pipeline->texture[g].filter && keeper_of(groups->pipeline, g) == g &&
+            g != keeper_of(groups->pipeline, group) && response_is_needed(groups->pipeline, g, group))
+            bytes += image_voxels(&groups->grids[g].to.extent) * (int64_t)sizeof(int32_t);
+    return bytes;
+}
+
 /* ------------------------------------------------------------------------------- preparing -- */
 
 static int64_t
-most_beside(const struct grid *grid, const struct conf_pipeline *pipeline, int64_t most_bytes)
+most_beside(const struct texture_groups *groups, size_t group, int64_t most_bytes)
 {
-    const int64_t beside = grid_spaced_bytes(grid, pipeline->segment_count);
+    const int64_t beside =
+        grid_spaced_bytes(&groups->grids[group], groups->pipeline->segment_count) + held_bytes(groups, group);
     if (most_bytes <= 0)
         return 0;
     return most_bytes > beside ? most_bytes - beside : 1;
@@ -58,11 +100,11 @@ most_beside(const struct grid *grid, const struct conf_pipeline *pipeline, int64
 
 /* Begins the job's volume in the second lane, for resampling. */
 static int
-begin_source(const struct texture_groups *groups, const struct grid *grid, int64_t most_bytes, void **voxels,
-             struct error *error)
+begin_source(const struct texture_groups *groups, size_t group, int64_t most_bytes, void **voxels, struct error *error)
 {
+    const struct grid *grid = &groups->grids[group];
     const struct kernels_demand demand = {.of = {[KERNELS_RESAMPLE] = &grid->demand},
-                                          .most_bytes = most_beside(grid, groups->pipeline, most_bytes)};
+                                          .most_bytes = most_beside(groups, group, most_bytes)};
     return kernels_volume_begin(groups->lane, grid_source_extent(grid), grid->source->pixel, &demand, voxels, error);
 }
 
@@ -71,7 +113,7 @@ static int
 begin_spaced(const struct texture_groups *groups, size_t group, int64_t most_bytes, void **voxels, struct error *error)
 {
     const struct grid *grid = &groups->grids[group];
-    struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_beside(grid, groups->pipeline, most_bytes)};
+    struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_beside(groups, group, most_bytes)};
     const struct texture_bytes bytes = group_bytes(groups->pipeline, group, grid);
     texture_demand(&groups->pipeline->texture[group], maps_are_wanted(groups->pipeline), &demand);
     demand.beside_bytes = bytes.lasting + bytes.passing;
@@ -85,7 +127,7 @@ static int
 begin_filtered(const struct texture_groups *groups, size_t group, int64_t most_bytes, struct error *error)
 {
     const struct grid *grid = &groups->grids[group];
-    struct kernels_demand demand = {.most_bytes = most_beside(grid, groups->pipeline, most_bytes)};
+    struct kernels_demand demand = {.most_bytes = most_beside(groups, group, most_bytes)};
     const struct filter_demand filter = texture_filter_demand(&groups->pipeline->texture[group], grid->to.spacing);
     void *voxels;
     filter_demand_set(&demand, &filter);
@@ -115,7 +157,7 @@ prepare_group(struct texture_groups *groups, size_t group, struct kernels_device
         rc = kernels_lane_open(device, &groups->lane, error);
     if (rc)
         return rc;
-    rc = begin_source(groups, grid, most_bytes, &voxels, error);
+    rc = begin_source(groups, group, most_bytes, &voxels, error);
     if (rc == 0)
         rc = begin_spaced(groups, group, most_bytes, &voxels, error);
     if (rc == 0 && options->filter)
@@ -131,7 +173,8 @@ texture_groups_prepare(struct texture_groups *groups, struct kernels_device *dev
     const size_t count = groups->pipeline->texture_count;
     int rc = 0;
     groups->grids = calloc(count + 1, sizeof *groups->grids);
-    if (!groups->grids)
+    groups->responses = calloc(count + 1, sizeof *groups->responses);
+    if (!groups->grids || !groups->responses)
         return error_set_system(error, -ENOMEM, "measure texture");
     for (size_t g = 0; g < count && rc == 0; g++)
         if (grid_is_other(&groups->pipeline->texture[g], groups->grid))
@@ -144,9 +187,13 @@ texture_groups_release(struct texture_groups *groups)
 {
     for (size_t g = 0; groups->grids && g < groups->pipeline->texture_count; g++)
         grid_release(&groups->grids[g]);
+    for (size_t g = 0; groups->responses && g < groups->pipeline->texture_count; g++)
+        free(groups->responses[g].codes);
     free(groups->grids);
+    free(groups->responses);
     kernels_lane_close(groups->lane);
     groups->grids = NULL;
+    groups->responses = NULL;
     groups->lane = NULL;
 }
 
@@ -174,6 +221,15 @@ list_regions(const struct conf_pipeline *pipeline, const struct texture_options 
     if (options->regions & CONF_VOLUME)
         regions->at[regions->count++] = (struct texture_region){0, "", NULL};
     return 0;
+}
+
+static void
+regions_free(struct regions *regions)
+{
+    for (size_t r = 0; regions->bits && r < regions->count; r++)
+        free(regions->bits[r]);
+    free(regions->bits);
+    free(regions->at);
 }
 
 /*
@@ -210,9 +266,9 @@ interpolate(const struct texture_groups *groups, size_t group, const void *voxel
             struct error *error)
 {
     struct grid *grid = &groups->grids[group];
-    const int64_t most = most_beside(grid, groups->pipeline, most_bytes);
+    const int64_t most = most_beside(groups, group, most_bytes);
     void *place;
-    int rc = tell_why_more(grid, begin_source(groups, grid, most_bytes, &place, error), error);
+    int rc = tell_why_more(grid, begin_source(groups, group, most_bytes, &place, error), error);
     if (rc)
         return rc;
     grid_copy_source(grid, voxels, place);
@@ -243,27 +299,49 @@ begin_levels(const void *context, void **voxels, struct error *error)
                          begin_spaced(real->groups, real->group, real->most_bytes, voxels, error), error);
 }
 
-/* Makes the group's grid around its regions, resamples regions and values to it, and filters the values. `lane` has the
- * job's volume. */
+/* Narrows the grid of a group to its regions, and to those of the groups that share its response. */
 static int
-take_grid(const struct texture_groups *groups, size_t group, struct regions *regions, struct kernels_lane *lane,
-          const void *voxels, int64_t most_bytes, struct error *error)
+narrow_grid(const struct texture_groups *groups, size_t group, const struct image_mask *masks, struct error *error)
 {
     const struct texture_options *options = &groups->pipeline->texture[group];
     struct grid *grid = &groups->grids[group];
     const double filter = options->filter ? texture_filter_margin(options, grid->to.spacing) : 0;
-    struct image_mask mask;
+    struct texture_options all = *options;
+    double margin = texture_margin(options);
+    struct regions regions;
     int64_t first[3], size[3];
-    int rc = 0;
-    if (filter >= 0 && box_regions(grid, regions, first, size))
-        grid_narrow(grid, first, size, filter + texture_margin(options));
+    for (size_t g = 0; g < groups->pipeline->texture_count; g++)
+        if (share_response(options, &groups->pipeline->texture[g])) {
+            all.regions |= groups->pipeline->texture[g].regions;
+            margin = fmax(margin, texture_margin(&groups->pipeline->texture[g]));
+        }
+    if (filter < 0)
+        return 0;
+    const int rc = list_regions(groups->pipeline, &all, masks, &regions, error);
+    if (rc == 0 && box_regions(grid, &regions, first, size))
+        grid_narrow(grid, first, size, filter + margin);
+    regions_free(&regions);
+    return rc;
+}
+
+/* Makes the group's grid around its regions, resamples regions and values to it, and filters the values. `lane` has the
+ * job's volume. */
+static int
+take_grid(struct texture_groups *groups, size_t group, struct regions *regions, struct kernels_lane *lane,
+          const void *voxels, const struct image_mask *masks, int64_t most_bytes, struct error *error)
+{
+    const struct texture_options *options = &groups->pipeline->texture[group];
+    const size_t keeper = keeper_of(groups->pipeline, group);
+    struct grid *grid = &groups->grids[group];
+    struct image_mask mask;
+    int rc = narrow_grid(groups, group, masks, error);
     for (size_t r = 0; r < regions->count && rc == 0; r++) {
         if (!regions->at[r].bits)
             continue;
         rc = grid_mask_by_half(grid, regions->at[r].bits, &regions->bits[r], &mask, error);
         regions->at[r].bits = regions->bits[r];
     }
-    if (rc == 0)
+    if (rc == 0 && (!options->filter || texture_filter_reads(options, &groups->responses[keeper])))
         rc = interpolate(groups, group, voxels, most_bytes, error);
     if (rc || !options->filter)
         return rc;
@@ -271,16 +349,31 @@ take_grid(const struct texture_groups *groups, size_t group, struct regions *reg
         .options = options,
         .grid = grid,
         .lane = groups->lane,
-        .most_bytes = most_beside(grid, groups->pipeline, most_bytes),
+        .most_bytes = most_beside(groups, group, most_bytes),
         .whole = lane,
         .regions = regions->at,
         .region_count = regions->count,
+        .range = &groups->range,
+        .response = &groups->responses[keeper],
     };
     return tell_why_more(grid, texture_filter(&filtering, error), error);
 }
 
+/* Frees the values of a group, and its response if no later group shares it. */
+static void
+group_end(struct texture_groups *groups, size_t group)
+{
+    const size_t keeper = keeper_of(groups->pipeline, group);
+    free(groups->grids[group].voxels);
+    groups->grids[group].voxels = NULL;
+    if (!response_is_needed(groups->pipeline, keeper, group)) {
+        free(groups->responses[keeper].codes);
+        groups->responses[keeper].codes = NULL;
+    }
+}
+
 static int
-measure_group(const struct texture_groups *groups, size_t group, struct kernels_lane *lane, const void *voxels,
+measure_group(struct texture_groups *groups, size_t group, struct kernels_lane *lane, const void *voxels,
               const struct image_mask *masks, int64_t most_bytes, struct shared_values *shared,
               struct texture_result *result, struct error *error)
 {
@@ -291,7 +384,7 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
     struct regions regions;
     int rc = list_regions(groups->pipeline, options, masks, &regions, error);
     if (rc == 0 && is_other)
-        rc = take_grid(groups, group, &regions, lane, voxels, most_bytes, error);
+        rc = take_grid(groups, group, &regions, lane, voxels, masks, most_bytes, error);
     of_responses.levels.has_range = false; /* of the values, and already applied to the responses */
     const struct real_group real = {groups, group, most_bytes};
     const struct texture_request request = {
@@ -314,15 +407,13 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
     };
     if (rc == 0)
         rc = texture_measure(&request, result, error);
-    for (size_t r = 0; regions.bits && r < regions.count; r++)
-        free(regions.bits[r]);
-    free(regions.bits);
-    free(regions.at);
+    group_end(groups, group);
+    regions_free(&regions);
     return rc;
 }
 
 int
-texture_groups_measure(const struct texture_groups *groups, struct kernels_lane *lane, const void *voxels,
+texture_groups_measure(struct texture_groups *groups, struct kernels_lane *lane, const void *voxels,
                        const struct image_mask *masks, int64_t most_bytes, struct texture_result *result,
                        struct error *error)
 {

@@ -12,6 +12,7 @@
 
 #include "service/pipeline/grid.h"
 #include "service/pipeline/measure/measure.h"
+#include "service/pipeline/measure/measure_filter.h"
 #include "service/pipeline/segment/segment.h"
 
 struct texture_groups {
@@ -21,6 +22,9 @@ struct texture_groups {
     struct valuing *valuing;            /* for texture_measure() */
     struct grid *grids;                 /* per group; the job's grid if there is no source */
     struct kernels_lane *lane;          /* the second lane; NULL: not needed */
+    /* Per group: the response of its filter, which the first of the groups with the same filter and voxels keeps for them. */
+    struct filter_response *responses;
+    struct filter_range range; /* for filters */
 };
 
 /*
@@ -45,7 +49,7 @@ int texture_groups_prepare(struct texture_groups *groups, struct kernels_device 
  * Measures all groups. The job's lane must have the volume, which is `voxels`. Errors are those of
  * texture_measure().
  */
-int texture_groups_measure(const struct texture_groups *groups, struct kernels_lane *lane, const void *voxels,
+int texture_groups_measure(struct texture_groups *groups, struct kernels_lane *lane, const void *voxels,
                            const struct image_mask *masks, int64_t most_bytes, struct texture_result *result,
                            struct error *error);
 

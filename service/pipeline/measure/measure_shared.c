@@ -15,23 +15,14 @@ struct shared_value {
 };
 
 static bool
-same_grid(const struct texture_resample *a, const struct texture_resample *b)
-{
-    if (!a || !b)
-        return a == b;
-    return a->spacing == b->spacing && a->mm == b->mm && a->interpolation == b->interpolation &&
-           a->rounding == b->rounding;
-}
-
-static bool
 shared_value_is(const struct shared_value *item, const struct measured *measured)
 {
     const struct texture_options *options = measured->region->volume->options;
     const struct discretisation_options *levels = &options->levels, *own = &item->options->levels;
     return item->family == measured->family && item->set == measured->set &&
            item->real == (measured->region->volume->reals != NULL) && item->segment == measured->named->segment &&
-           same_grid(item->options->resample, options->resample) && item->options->sigma == options->sigma &&
-           own->has_range == levels->has_range &&
+           texture_resample_same(item->options->resample, options->resample) &&
+           item->options->sigma == options->sigma && own->has_range == levels->has_range &&
            (!own->has_range || (own->range[0] == levels->range[0] && own->range[1] == levels->range[1]));
 }
 
