@@ -290,9 +290,10 @@ static const struct {
     {"glszm", "\"glszm\""},
     {"gldm", "\"ngldm\""},
     {"ngtdm", "\"ngtdm\""},
+    {"shape2D", "\"shape-2d\""}, /* with regions in one slice, and only if it is named */
 };
 
-enum { CLASSES = sizeof classes / sizeof classes[0] };
+enum { CLASSES = sizeof classes / sizeof classes[0], CLASSES_OF_ALL = CLASSES - 1 };
 
 static void
 wish_read_class(struct wish *wish, const char *name, const yaml_node_t *value, bool wanted[CLASSES])
@@ -359,18 +360,20 @@ wish_read_all(struct wish *wish, bool wanted[CLASSES])
         has_classes |= strcmp(part, "featureClass") == 0;
         wish_read_part(wish, part, yaml_document_get_node(&wish->document, pair->value), wanted);
     }
-    for (int i = 0; i < CLASSES && !has_classes; i++) /* pyradiomics then measures all */
+    for (int i = 0; i < CLASSES_OF_ALL && !has_classes; i++) /* pyradiomics then measures all */
         wanted[i] = true;
 }
 
 /* Adds the options that several settings decide. */
 static void
-wish_conclude(struct wish *wish)
+wish_conclude(struct wish *wish, const bool wanted[CLASSES])
 {
     const double *mm = wish->spacing;
     const bool isotropic = mm[0] == mm[1] && mm[1] == mm[2] && mm[0] > 0, in_plane = mm[0] == mm[1] && mm[2] == 0;
     if (!wish->has_levels) /* the default of pyradiomics */
         fputs("    discretisation = \"pyradiomics-bin-width\";\n    bin_width = 25.0;\n", wish->group);
+    if (wanted[CLASSES - 1] && !wish->flat)
+        wish_refuse(wish, "featureClass shape2D needs the setting force2D: true");
     fprintf(wish->group, "    aggregation = \"%s\";\n", wish->flat ? "2.5d-direction-merged" : "3d-averaged");
     if (wish->resamples && !isotropic && !in_plane)
         wish_refuse(wish, "resampledPixelSpacing must be three equal numbers, or two and 0 for slices that stay");
@@ -438,7 +441,7 @@ profile_pyradiomics_print(const char *file)
         wish.notes = notes.out;
         wish.group = group.out;
         wish_read_all(&wish, wanted);
-        wish_conclude(&wish);
+        wish_conclude(&wish, wanted);
     }
     const int failed = (opened[0] ? text_close(&notes) : -ENOMEM) | (opened[1] ? text_close(&group) : -ENOMEM);
     if (failed)

@@ -6,6 +6,7 @@ import scipy.ndimage
 import scipy.spatial
 import SimpleITK
 from radiomics.shape import RadiomicsShape
+from radiomics.shape2D import RadiomicsShape2D
 from skimage.measure import marching_cubes
 from test_features import blob, features
 
@@ -14,7 +15,13 @@ OF_PYRADIOMICS = {
     "Elongation": "elongation", "Flatness": "flatness", "Maximum3DDiameter": "maximum_3d_diameter",
     "MajorAxisLength": "major_axis_length", "MinorAxisLength": "minor_axis_length", "LeastAxisLength": "least_axis_length",
     "MeshVolume": "mesh_volume", "SurfaceArea": "surface_area", "SurfaceVolumeRatio": "surface_to_volume_ratio",
-    "Sphericity": "sphericity", "VoxelVolume": "volume"}
+    "Sphericity": "sphericity", "VoxelVolume": "volume", "Maximum2DDiameterSlice": "maximum_2d_diameter_slice",
+    "Maximum2DDiameterColumn": "maximum_2d_diameter_column", "Maximum2DDiameterRow": "maximum_2d_diameter_row"}
+IN_ONE_SLICE = {
+    "MeshSurface": "mesh_surface", "PixelSurface": "pixel_surface", "Perimeter": "perimeter",
+    "PerimeterSurfaceRatio": "perimeter_surface_ratio", "Sphericity": "sphericity",
+    "SphericalDisproportion": "spherical_disproportion", "MaximumDiameter": "maximum_diameter",
+    "MajorAxisLength": "major_axis_length", "MinorAxisLength": "minor_axis_length", "Elongation": "elongation"}
 OF_MESH = {"MeshVolume", "SurfaceArea", "SurfaceVolumeRatio", "Sphericity"}
 
 
@@ -64,7 +71,7 @@ def test_shape_equals_pyradiomics(tmp_path, name, mask):
         assert value == pytest.approx(float(theirs[key]), rel=1e-9, abs=1e-7), key
         compared += 1
     print(f"{name}: {compared} features are pyradiomics'")
-    assert compared >= (7 if voxels > 1 else 0)
+    assert compared >= (10 if voxels > 1 else 0)
 
 
 @pytest.mark.parametrize("name, mask", regions())
@@ -83,3 +90,51 @@ def test_mesh_and_hull_equal_scikit_image_and_scipy(tmp_path, name, mask):
     assert ours["area_density_hull"] == pytest.approx(area / hull.area, rel=1e-12)
     ends = vertices[hull.vertices]
     assert ours["maximum_3d_diameter"] == pytest.approx(scipy.spatial.distance.pdist(ends).max(), rel=1e-12)
+
+
+def farthest(vertices, axis):
+    """The largest distance of two vertices with one coordinate in common."""
+    planes = [vertices[vertices[:, axis] == place] for place in np.unique(vertices[:, axis])]
+    return max(scipy.spatial.distance.pdist(plane).max(initial=0) for plane in planes)
+
+
+@pytest.mark.parametrize("name, mask", regions())
+def test_diameters_within_planes(tmp_path, name, mask):
+    """Of vertices midway between a voxel of the region and another one."""
+    ours, vertices = measured(tmp_path, mask), []
+    padded = np.pad(mask, 1)
+    for axis in range(3):
+        found = np.argwhere(np.diff(padded, axis=axis)).astype(float)
+        found[:, axis] += 0.5
+        vertices.append(found * SPACING[::-1])
+    vertices = np.concatenate(vertices)
+    for axis, plane in enumerate(("slice", "column", "row")):
+        assert ours[f"maximum_2d_diameter_{plane}"] == pytest.approx(farthest(vertices, axis), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("slices, place", ((1, 0), (5, 3)))
+def test_shape_in_one_slice_equals_pyradiomics(tmp_path, seed, slices, place):
+    mask = np.zeros((slices, 30, 70), bool)
+    mask[place] = blob(seed, (1, 30, 70)) if seed < 3 else np.indices((30, 70))[1] == 64
+    spacing = dict(zip("xyz", SPACING, strict=True))
+    told = features(tmp_path, np.zeros(mask.shape, np.int16), mask, families=2, **spacing)["families"]
+    ours = {f["name"]: f["value"] for f in told if f["family"] == "shape-2d"}
+    given = []
+    for array in np.zeros((1, 30, 70)), mask[place:place + 1].astype(np.uint8):
+        given.append(SimpleITK.GetImageFromArray(array))
+        given[-1].SetSpacing(SPACING)
+    theirs = RadiomicsShape2D(*given, force2D=True, force2Ddimension=0)
+    theirs.enableAllFeatures()
+    theirs.enableFeatureByName("SphericalDisproportion")
+    found = theirs.execute()
+    assert ours.keys() == set(IN_ONE_SLICE.values())
+    for key, named in IN_ONE_SLICE.items():
+        assert ours[named] == pytest.approx(float(found[key]), rel=1e-9, abs=1e-7), key
+
+
+def test_shape_in_one_slice_of_several_slices_is_absent(tmp_path):
+    mask = np.zeros((3, 8, 9), bool)
+    mask[:2, 3, 4] = True
+    told = features(tmp_path, np.zeros(mask.shape, np.int16), mask, families=2)["families"]
+    assert [f["value"] for f in told if f["family"] == "shape-2d"] == [None] * len(IN_ONE_SLICE)

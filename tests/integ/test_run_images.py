@@ -13,6 +13,7 @@ import radiomics.featureextractor
 import SimpleITK
 from conftest import BIN, phantom
 from test_features import FIRST_ORDER, OF_DEPENDENCES, OF_PYRADIOMICS, OF_RUNS, OF_TONES, OF_ZONES
+from test_morphology import IN_ONE_SLICE
 from test_run import exact_values  # noqa: F401
 from texture_runs import TYPE
 
@@ -24,6 +25,9 @@ FAMILIES = {"firstorder": ("first-order", FIRST_ORDER | {"MeanAbsoluteDeviation"
                                                          "RobustMeanAbsoluteDeviation": "robust_mean_absolute_deviation"}),
             "glcm": ("glcm", OF_PYRADIOMICS), "glrlm": ("glrlm", OF_RUNS), "glszm": ("glszm", OF_ZONES),
             "gldm": ("ngldm", OF_DEPENDENCES), "ngtdm": ("ngtdm", OF_TONES)}
+SHAPES = {"Maximum3DDiameter": "maximum_3d_diameter", "Elongation": "elongation", "Flatness": "flatness",
+          "Maximum2DDiameterSlice": "maximum_2d_diameter_slice", "Maximum2DDiameterColumn": "maximum_2d_diameter_column",
+          "Maximum2DDiameterRow": "maximum_2d_diameter_row"}
 COUNT = sum(len(names) for _, names in FAMILIES.values())
 PROFILE = 'profile = "pyradiomics-default";'
 # A pipeline needs segments, which a mask replaces.
@@ -96,6 +100,43 @@ def test_published_values_of_pyradiomics(run, tmp_path, case):
     assert compare(tmp_path / "out", published(case, "")) == COUNT
     shifted = {feature["name"]: feature["energy_shift"] for feature in features(tmp_path / "out")}
     assert {name for name, shift in shifted.items() if shift == 2000} == {"energy", "root_mean_square"}
+
+
+def assert_published(found, kind, column, names):
+    with open(BASELINE / "baseline" / f"baseline_{kind}.csv") as table:
+        expected = {row["featureName"].split("_")[-1]: row[column] for row in csv.DictReader(table)}
+    for theirs, name in names.items():
+        assert found[name] == pytest.approx(float(expected[theirs]), rel=1e-6), theirs
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("variant", ("", "_resampling"))
+def test_published_shapes(run, tmp_path, case, variant):
+    resample = 'resample = { isotropic_mm = 2.0; interpolation = "pyradiomics-cubic"; };' * (variant != "")
+    run("-o", tmp_path / "out", "--image", BASELINE / f"{case}_image.nrrd", "--mask", BASELINE / f"{case}_label.nrrd",
+        texture='families = [ "morphology" ]; first_order = false;' + resample)
+    assert_published(by_family(tmp_path / "out")["morphology"], "shape", case + variant, SHAPES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_published_shapes_in_one_slice(run, tmp_path, case):
+    """pyradiomics' baseline has a mask of one slice per case."""
+    with open(BASELINE / "baseline" / "baseline_shape2D.csv") as table:
+        rows = {row["featureName"]: row[f"{case}_shape2D"] for row in csv.DictReader(table)}
+    mask = SimpleITK.ReadImage(str(BASELINE / f"{case}_label.nrrd"))
+    kept = SimpleITK.GetArrayFromImage(mask)
+    for z in set(range(len(kept))) - {int(rows["diagnostics_Mask-corrected_BoundingBox"].split(",")[2])}:
+        kept[z] = 0
+    assert (kept == 1).sum() == int(rows["diagnostics_Mask-original_VoxelNum"])
+    slice_ = SimpleITK.GetImageFromArray(kept)
+    slice_.CopyInformation(mask)
+    SimpleITK.WriteImage(slice_, str(tmp_path / "mask.nrrd"))
+    for name, status in (("mask.nrrd", "one"), (f"{case}_label.nrrd", "several")):
+        run("-o", tmp_path / status, "--image", BASELINE / f"{case}_image.nrrd", "--mask",
+            tmp_path / name if status == "one" else BASELINE / name, texture='families = [ "shape-2d" ]; first_order = false;')
+    assert_published(by_family(tmp_path / "one")["shape-2d"], "shape2D", f"{case}_shape2D",
+                     {name: ours for name, ours in IN_ONE_SLICE.items() if name != "SphericalDisproportion"})
+    assert {feature["reason"] for feature in features(tmp_path / "several")} == {"NOT_ONE_SLICE"}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -223,7 +264,7 @@ def test_a_parameter_file_of_pyradiomics(run, tmp_path, name):
     ("setting:\n  resampledPixelSpacing: [1, 2, 3]\n", "resampledPixelSpacing must be three equal numbers"),
     ("setting:\n  interpolator: sitkHammingWindowedSinc\n", "sitkHammingWindowedSinc is not available"),
     ("setting:\n  binWidth: -1\n", "binWidth must be a positive number"),
-    ("featureClass:\n  shape2D:\n", "featureClass shape2D is not available"),
+    ("featureClass:\n  shape2D:\n", "featureClass shape2D needs the setting force2D: true"),
     ("- a\n", "is no parameter file"), ("a: [\n", ":2: "), ("", "is no parameter file")))
 def test_a_parameter_file_that_is_not_available(tmp_path, text, message):
     file = tmp_path / "parameters.yaml"

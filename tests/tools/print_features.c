@@ -8,7 +8,7 @@
  * VOXELS is x fastest, in the machine's byte order. MASK has one byte per voxel, 0 outside. Names: columns, rows,
  * slices; pixel (0 uint8, 1 int16, 2 uint16); slope, intercept; x, y, z (spacings); aggregation, discretisation (as the
  * enumerations of base/texture_options.h); levels, width; lo, hi (re-segmentation); distance; symmetric; counts (1:
- * also print them, one matrix per direction); families (1: also all of them); alpha, ivh, ivh_levels, ivh_width.
+ * also print them, one matrix per direction); families (1: also all of them, 2: shape-2d alone); alpha, ivh, ivh_levels, ivh_width.
  */
 #include "kernels/features/discretise.h"
 #include "kernels/features/matrices/glcm.h"
@@ -384,7 +384,7 @@ print_families(const struct scene *scene)
         .ngtdm_distance = (int)get("distance"),
         .ngldm_distance = (int)get("distance"),
         .ngldm_alpha = (int)get("alpha"),
-        .families = 1u << TEXTURE_FAMILY_all,
+        .families = 1u << (get("families") == 2 ? TEXTURE_FAMILY_shape_flat : TEXTURE_FAMILY_all),
         .levels = {.has_range = isfinite(get("lo")), .range = {get("lo"), get("hi")}},
         .ivh = {(enum volume_histogram_kind)get("ivh"), (int)get("ivh_levels"), get("ivh_width")},
     };

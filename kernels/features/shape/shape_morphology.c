@@ -6,6 +6,7 @@
 #include "kernels/features/shape/hull.h"
 #include "kernels/features/shape/mesh.h"
 #include "kernels/features/shape/outline.h"
+#include "kernels/features/shape/plane_diameters.h"
 #include "kernels/features/shape/shape.h"
 
 #include <errno.h>
@@ -25,6 +26,9 @@ static const struct feature_definition morphology_definitions[MORPHOLOGY_FEATURE
     {"asphericity", "Asphericity", "25C7", .unit = "1", .of_bits = true},
     {"centre_of_mass_shift", "Centre of mass shift", "KLMA", .unit = "mm"},
     {"maximum_3d_diameter", "Maximum 3D diameter", "L0JK", .unit = "mm", .of_bits = true},
+    {"maximum_2d_diameter_slice", "Maximum 2D diameter in planes of one slice", "", .unit = "mm", .of_bits = true},
+    {"maximum_2d_diameter_column", "Maximum 2D diameter in planes of one row", "", .unit = "mm", .of_bits = true},
+    {"maximum_2d_diameter_row", "Maximum 2D diameter in planes of one column", "", .unit = "mm", .of_bits = true},
     {"major_axis_length", "Major axis length", "TDIC", .unit = "mm", .of_bits = true},
     {"minor_axis_length", "Minor axis length", "P9VJ", .unit = "mm", .of_bits = true},
     {"least_axis_length", "Least axis length", "7J51", .unit = "mm", .of_bits = true},
@@ -44,8 +48,8 @@ enum { ELLIPSOID_TERMS = 20 };
 
 #define PI 3.14159265358979323846
 
-/* Parts of the form: the position of the bits, then each side of the hull in bands of slices. */
-enum { FORM_PLACE, FORM_SIDES, FORM_BANDS = 4, FORM_PARTS = FORM_SIDES + HULL_SIDES * FORM_BANDS };
+/* Parts of the form: the position of the bits, the diameters within planes, then each side of the hull in bands of slices. */
+enum { FORM_PLACE, FORM_PLANES, FORM_SIDES, FORM_BANDS = 4, FORM_PARTS = FORM_SIDES + HULL_SIDES * FORM_BANDS };
 
 /* The points of a side of the hull. */
 struct form_outline {
@@ -61,6 +65,7 @@ struct morphology_form {
     struct hull sides[HULL_SIDES];
     atomic_int made; /* sides finished */
     double diameter; /* of both sides */
+    double within[PLANES_OF_VOXELS];
 };
 
 /* Quantities shared by several features. */
@@ -125,6 +130,9 @@ form_put_hull(const struct form *form)
 
     form_half_steps(form->region->volume, half);
     values[MORPHOLOGY_DIAMETER] = feature_present(form->of_bits->diameter);
+    values[MORPHOLOGY_DIAMETER_SLICE] = feature_present(form->of_bits->within[PLANE_OF_SLICE]);
+    values[MORPHOLOGY_DIAMETER_COLUMN] = feature_present(form->of_bits->within[PLANE_OF_ROW]);
+    values[MORPHOLOGY_DIAMETER_ROW] = feature_present(form->of_bits->within[PLANE_OF_COLUMN]);
     values[MORPHOLOGY_HULL_VOLUME_DENSITY] = feature_present(form->volume / hull_volume(sides, half));
     values[MORPHOLOGY_HULL_AREA_DENSITY] = feature_present(form->area / hull_area(sides, half));
 }
@@ -312,6 +320,8 @@ morphology_form(const struct feature_region *region, size_t part, void *made)
         shape_place_of(region->bits, &extent, &form->place);
         return 0;
     }
+    if (part == FORM_PLANES)
+        return plane_diameters(region->bits, &extent, region->volume->spacing, form->within);
     const enum hull_side side = (enum hull_side)((part - FORM_SIDES) % HULL_SIDES);
     const int band = (int)(part - FORM_SIDES) / HULL_SIDES;
     struct form_outline *outline = &form->outlines[side];
