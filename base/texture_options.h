@@ -167,9 +167,13 @@ struct texture_resample {
     enum texture_rounding rounding;
 };
 
+/* Files of the response of a filter, as results. */
+enum texture_response { TEXTURE_RESPONSE_PMAP, TEXTURE_RESPONSE_NIFTI };
+
 struct texture_options {
     struct texture_resample *resample; /* NULL: no resampling */
     struct filter_options *filter;     /* NULL: the values themselves */
+    unsigned response;                 /* 1 << enum texture_response, or-ed */
     unsigned regions;                  /* enum conf_region, or-ed */
     unsigned families;                 /* 1 << enum texture_family, or-ed */
     struct discretisation_options levels;

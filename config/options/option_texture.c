@@ -9,6 +9,7 @@
 
 static const char *const region_choices[] = {"segments", "volume", NULL};
 static const char *const matrices_choices[] = {"none", "counts", "normalised", NULL};
+static const char *const response_choices[] = {"pmap", "nifti", NULL};
 static const char *const average_choices[] = {"exact", "integer", NULL};
 static const char *const rounding_choices[] = {"auto", "stored", "none", NULL};
 
@@ -118,7 +119,7 @@ static void
 check_texture(const void *object, const struct option_spot *spot)
 {
     const struct texture_options *texture = object;
-    if (!texture_has_features(texture) && !texture->patterns && !LOST(spot, *texture))
+    if (!texture_has_features(texture) && !texture->patterns && !texture->response && !LOST(spot, *texture))
         option_refuse(spot, "first_order",
                       "there is no measurement: set it to true, or give families, glcm or patterns");
     if (texture->resample && texture->patterns)
@@ -137,6 +138,10 @@ check_texture(const void *object, const struct option_spot *spot)
     if (texture->filter && texture->patterns)
         option_refuse(spot, "patterns",
                       "are computed on the original voxels: use another texture group without filter");
+    if (texture->response && !texture->filter)
+        option_refuse(spot, "response", "is that of a filter: add filter, or remove it");
+    if (texture->response >> TEXTURE_RESPONSE_PMAP & 1 && texture->resample)
+        option_refuse(spot, "response", "of resampled voxels is on none of the images' planes: use \"nifti\"");
     if (texture->filter && texture->sigma > 0)
         option_refuse(spot, "sigma", "is of values, and not possible with filter: use range, or no re-segmentation");
     if (texture->filter && texture->levels.kind == DISCRETISATION_STORED_256)
@@ -161,6 +166,9 @@ static const struct option_row texture_rows[] = {
              "voxels of the series"},
     {ROW(texture_options, part, filter), "", .section = &option_filter,
      .help = "image filter whose responses are measured instead of the values, after resample; by default none"},
+    {ROW(texture_options, flags, response), "", .choices = response_choices,
+     .help = "write the filter's response to the whole volume, values in double precision: \"pmap\" (DICOM Parametric "
+             "Map, not with resample), \"nifti\" (response-N.nii.gz), or both; N is the number of the group"},
     {ROW(texture_options, flags, regions), "[ \"segments\" ]", .choices = region_choices,
      .help = "regions to measure: each of the segments, the whole volume, or both"},
     {"discretisation", &option_choice, AT(struct texture_options, levels.kind),

@@ -113,6 +113,8 @@ enum dicom_tag {
     TAG_HighBit = 0x00280102,
     TAG_PixelRepresentation = 0x00280103,
     TAG_PixelPaddingValue = 0x00280120,
+    TAG_DoubleFloatPixelPaddingValue = 0x00280123,
+    TAG_DoubleFloatPixelPaddingRangeLimit = 0x00280125,
     TAG_BurnedInAnnotation = 0x00280301,
     TAG_RecognizableVisualFeatures = 0x00280302,
     TAG_WindowCenter = 0x00281050,
@@ -136,6 +138,8 @@ enum dicom_tag {
     TAG_RealWorldValueMappingSequence = 0x00409096,
     TAG_LUTLabel = 0x00409210,
     TAG_RealWorldValueLastValueMapped = 0x00409211,
+    TAG_DoubleFloatRealWorldValueLastValueMapped = 0x00409213,
+    TAG_DoubleFloatRealWorldValueFirstValueMapped = 0x00409214,
     TAG_RealWorldValueFirstValueMapped = 0x00409216,
     TAG_QuantityDefinitionSequence = 0x00409220,
     TAG_RealWorldValueIntercept = 0x00409224,
@@ -228,6 +232,7 @@ enum dicom_tag {
 
     TAG_SharedFunctionalGroupsSequence = 0x52009229,
     TAG_PerFrameFunctionalGroupsSequence = 0x52009230,
+    TAG_DoubleFloatPixelData = 0x7FE00009,
     TAG_PixelData = 0x7FE00010,
 };
 

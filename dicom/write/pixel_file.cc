@@ -84,7 +84,7 @@ class NativeReader : public PixelReader
         if (stream_.file_size < length + header_size)
             differ("the file ends within PixelData");
         start_ = stream_.file_size - length;
-        const uint8_t tag[4] = {0xe0, 0x7f, 0x10, 0x00};
+        const uint8_t tag[4] = {0xe0, 0x7f, static_cast<uint8_t>(layout.bits == 64 ? 0x09 : 0x10), 0x00};
         uint8_t header[header_size];
         check_read(stream_read_at(stream_.fd, header, sizeof header, start_ - header_size));
         uint64_t stated = 0;
@@ -130,7 +130,7 @@ class DeflatedReader : public PixelReader
   public:
     explicit DeflatedReader(const PixelLayout &layout) : layout_(layout), file_(layout.path)
     {
-        check_length(file_.find(SCAN_TAG_PIXELS, "PixelData"), layout);
+        check_length(file_.find(layout.bits == 64 ? SCAN_TAG_DOUBLE_PIXELS : SCAN_TAG_PIXELS, "PixelData"), layout);
         buffer_.resize(static_cast<size_t>(layout.frame_bits() / 8) + 2 + ahead_max);
     }
 
@@ -280,7 +280,8 @@ PixelReader::check(const PixelLayout &layout, DcmItem &dataset)
     DcmElement *pixels = nullptr;
     if (is_rle(layout) || in_order(layout))
         return;
-    if (dataset.findAndGetElement(DCM_PixelData, pixels).bad() || !pixels)
+    if (dataset.findAndGetElement(layout.bits == 64 ? DCM_DoubleFloatPixelData : DCM_PixelData, pixels).bad() ||
+        !pixels)
         differ("PixelData is missing");
     check_length(pixels->getLength(), layout);
 }

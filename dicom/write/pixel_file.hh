@@ -24,7 +24,7 @@
 namespace read_back
 {
 
-/* Frames of 1, 8 or 16 bits per pixel, or 24 (RGB). */
+/* Frames of 1, 8 or 16 bits per pixel, 24 (RGB) or 64 (doubles, in Double Float Pixel Data). */
 struct PixelLayout {
     const char *path, *transfer_syntax_uid;
     int32_t rows, columns;

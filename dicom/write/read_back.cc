@@ -237,6 +237,11 @@ StackObject::check_image(int32_t bits)
     expect_number(dataset_, ATTRIBUTE(Rows), stack_.rows);
     expect_number(dataset_, ATTRIBUTE(Columns), stack_.columns);
     expect_number(dataset_, ATTRIBUTE(BitsAllocated), bits);
+    if (bits == 64) {
+        if (dataset_.tagExists(DCM_BitsStored) || dataset_.tagExists(DCM_PixelRepresentation))
+            differ("BitsStored or PixelRepresentation is present for floating point values");
+        return;
+    }
     expect_number(dataset_, ATTRIBUTE(BitsStored), bits);
     expect_number(dataset_, ATTRIBUTE(HighBit), bits - 1);
     expect_number(dataset_, ATTRIBUTE(PixelRepresentation), 0);

@@ -339,6 +339,8 @@ stack_put_pixels(struct stack_writer *w, int64_t frames, uint16_t bits)
     dataset_put_us(&w->set, TAG_Rows, (uint16_t)w->set.source->stack->rows);
     dataset_put_us(&w->set, TAG_Columns, (uint16_t)w->set.source->stack->columns);
     dataset_put_us(&w->set, TAG_BitsAllocated, bits);
+    if (bits == 64)
+        return;
     dataset_put_us(&w->set, TAG_BitsStored, bits);
     dataset_put_us(&w->set, TAG_HighBit, (uint16_t)(bits - 1));
     dataset_put_us(&w->set, TAG_PixelRepresentation, 0);
@@ -380,7 +382,7 @@ stack_put_pixel_header(struct stack_writer *w, const char vr[2], uint64_t length
         dataset_put_header(&w->set, TAG_PixelData, "OB", UINT32_MAX);
         element_item_header(&w->set.elements, 0);
     } else {
-        dataset_put_header(&w->set, TAG_PixelData, vr, length);
+        dataset_put_header(&w->set, vr[1] == 'D' ? TAG_DoubleFloatPixelData : TAG_PixelData, vr, length);
     }
     stack_drain(w, &w->set.elements);
     if (w->sink.deflater)

@@ -75,7 +75,7 @@ struct stack_dimension {
 
 void stack_put_relationship(struct stack_writer *w, int32_t series_number, const struct stack_dimension *dimensions,
                             size_t count);
-/* Puts the attributes of unsigned pixels with `bits` bits allocated and stored. */
+/* Puts the attributes of unsigned pixels with `bits` bits allocated and stored; 64: of doubles. */
 void stack_put_pixels(struct stack_writer *w, int64_t frames, uint16_t bits);
 void stack_put_lossiness(struct stack_writer *w);
 /* Puts Content Label, made from any text. Uses `otherwise` if no character of it is legal. */
@@ -94,7 +94,7 @@ uint64_t stack_end_item(struct stack_writer *w, bool write);
 /* Returns whether frames are in RLE, and the caller must put them with stack_put_rle_frame. */
 bool stack_is_rle(const struct stack_writer *w);
 
-/* Puts tag, VR and length of Pixel Data. Its `length` bytes must follow through the sink. In RLE only the tag, and an
+/* Puts tag, VR and length of Pixel Data, or of Double Float Pixel Data ("OD"). Its `length` bytes must follow through the sink. In RLE only the tag, and an
  * empty Basic Offset Table. */
 void stack_put_pixel_header(struct stack_writer *w, const char vr[2], uint64_t length);
 /* Puts a frame as one fragment. All frames must have one size. Returns 0 or -ENOMEM. */

@@ -730,6 +730,7 @@ write_results(struct job *job, double begun)
         .voxels = job->voxels,
         .maps = job->texture.maps,
         .map_count = job->texture.map_count,
+        .groups = &job->groups,
         .threads = job->compute->threads,
         .watch = job->watch,
         .output = job->output,

@@ -10,6 +10,7 @@
 #include "dicom/value/tags.h"
 #include "dicom/write/stack_writer.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,7 @@ enum {
     MIN_SIZE = 3, /* smallest plane with a voxel that is not on its edge */
     BITS = 16,
     BYTES = BITS / 8,
+    RESPONSE_BITS = 64,
 };
 
 /* Of the object and of every frame (PS3.3 C.8.32.2, C.8.16.1). */
@@ -27,6 +29,7 @@ struct pmap_writer {
     const struct pmap_request *request;
     struct stack_writer out;
     char label[PMAP_KIND_SIZE];
+    char window[2][VALUE_DS_SIZE]; /* centre and width */
 };
 
 int
@@ -51,9 +54,11 @@ pmap_label(const struct pmap_request *request, char label[PMAP_KIND_SIZE])
 /* --- the request --- */
 
 static uint64_t
-pixel_data_length(const struct geometry_stack *stack)
+pixel_data_length(const struct pmap_request *request)
 {
-    return (uint64_t)stack->plane_count * (uint64_t)stack->rows * (uint64_t)stack->columns * BYTES;
+    const struct geometry_stack *stack = request->source->stack;
+    return (uint64_t)stack->plane_count * (uint64_t)stack->rows * (uint64_t)stack->columns *
+           (request->response ? sizeof(double) : BYTES);
 }
 
 static int
@@ -67,16 +72,18 @@ pmap_check_request(const struct pmap_writer *w, struct error *error)
         wrong = "a kind that is not a name";
     else if (!dataset_code_is_complete(&w->request->quantity) || w->request->explanation[0] == '\0')
         wrong = "no quantity or explanation";
-    else if (!w->request->codes)
-        wrong = "no codes";
+    else if (!w->request->codes == !w->request->response)
+        wrong = "no codes, or codes and a response";
+    else if (w->request->response && !dataset_code_is_complete(&w->request->unit))
+        wrong = "no unit";
     int rc = stack_check(&w->out, wrong, error);
     if (rc)
         return rc;
-    if (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE)
+    if (!w->request->response && (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE))
         return error_set(error, -ENODATA, CODE_PMAP_EMPTY,
                          "Planes of %d x %d voxels have only edge voxels, which have no pattern.", stack->columns,
                          stack->rows);
-    if (pixel_data_length(stack) > STACK_MAX_VALUE_LENGTH)
+    if (pixel_data_length(w->request) > STACK_MAX_VALUE_LENGTH)
         return error_set(error, -EOVERFLOW, CODE_PMAP_TOO_LARGE,
                          "%d planes of %d x %d exceed 4 GiB, the maximum of one object.", stack->plane_count,
                          stack->columns, stack->rows);
@@ -126,13 +133,23 @@ pmap_region(const char *body_part)
     return &entire_body;
 }
 
-/* Display window: all codes, from black to white. */
-static const struct element_row voi[] = {
-    {TAG_WindowCenter, "DS", "128"},
-    {TAG_WindowWidth, "DS", "256"},
-    {TAG_VOILUTFunction, "CS", "LINEAR"},
-    {0},
-};
+/* Finds the display window: all codes or responses, from black to white. */
+static void
+pmap_find_window(struct pmap_writer *w)
+{
+    const struct pmap_request *request = w->request;
+    const struct geometry_stack *stack = request->source->stack;
+    const int64_t count = (int64_t)stack->plane_count * stack->rows * stack->columns;
+    int32_t lo = INT32_MAX, hi = INT32_MIN;
+    for (int64_t i = 0; request->response && i < count; i++) {
+        const int32_t code = request->response[i];
+        lo = code != INT32_MIN && code < lo ? code : lo;
+        hi = code > hi ? code : hi;
+    }
+    const double width = lo < hi ? ((double)hi - lo) * request->step : 1;
+    value_ds_format(!request->response ? 128 : lo <= hi ? ((double)lo + hi) / 2 * request->step : 0, w->window[0]);
+    value_ds_format(request->response ? width : 256, w->window[1]);
+}
 
 /* Identity: Real World Value Mapping defines the meaning of values. */
 static const struct element_row identity_transformation[] = {
@@ -144,12 +161,52 @@ static const struct element_row identity_transformation[] = {
 
 static const struct element_row frame_type[] = {{TAG_FrameType, "CS", PMAP_IMAGE_TYPE}, {0}};
 
+/* Real World Value Mapping: a code is its own value, and so is a double. The mapped range includes all stored values, also
+ * padding, which Pixel Padding Value excludes. highdicom returns no value of a frame that has one outside the range. */
+static void
+put_value_mapping(struct pmap_writer *w)
+{
+    static const struct coded_concept no_units = {"1", "UCUM", "no units"};
+    static const struct coded_concept quantity = {"246205007", "SCT", "Quantity"};
+    const uint16_t first = 0, last = UINT16_MAX;
+    const bool is_real = w->request->response != NULL;
+    struct element_buffer *to = &w->out.set.elements;
+    size_t mapping = element_open_only_item(to, TAG_RealWorldValueMappingSequence);
+    dataset_add_line(&w->out.set, to, TAG_LUTExplanation, w->request->explanation);
+    dataset_add_code(&w->out.set, to, TAG_MeasurementUnitsCodeSequence, is_real ? &w->request->unit : &no_units);
+    element_text(to, TAG_LUTLabel, "SH", w->label);
+    if (is_real) {
+        element_fd(to, TAG_DoubleFloatRealWorldValueLastValueMapped, -PMAP_NO_RESPONSE);
+        element_fd(to, TAG_DoubleFloatRealWorldValueFirstValueMapped, PMAP_NO_RESPONSE);
+    } else {
+        element_us(to, TAG_RealWorldValueLastValueMapped, &last, 1);
+        element_us(to, TAG_RealWorldValueFirstValueMapped, &first, 1);
+    }
+    /* A content item (PS3.3 10.2.1): Quantity = the request's. */
+    size_t definition = element_open_only_item(to, TAG_QuantityDefinitionSequence);
+    element_text(to, TAG_ValueType, "CS", "CODE");
+    dataset_add_code(&w->out.set, to, TAG_ConceptNameCodeSequence, &quantity);
+    dataset_add_code(&w->out.set, to, TAG_ConceptCodeSequence, &w->request->quantity);
+    element_close_only_item(to, definition);
+    element_fd(to, TAG_RealWorldValueIntercept, 0.0);
+    element_fd(to, TAG_RealWorldValueSlope, 1.0);
+    element_close_only_item(to, mapping);
+}
+
 static void
 put_shared_groups(struct pmap_writer *w)
 {
     struct element_buffer *to = &w->out.set.elements;
     size_t item = dataset_open_only_item(&w->out.set, TAG_SharedFunctionalGroupsSequence);
     const char *body_part = derived_plane_instance(w->request->source, 0)->body_part;
+    pmap_find_window(w);
+    const struct element_row voi[] = {
+        {TAG_WindowCenter, "DS", w->window[0]},
+        {TAG_WindowWidth, "DS", w->window[1]},
+        {TAG_VOILUTFunction, "CS", "LINEAR"},
+        {0},
+    };
+    stack_add_shared_derivation(&w->out, to);
     size_t anatomy = element_open_only_item(to, TAG_FrameAnatomySequence);
     dataset_add_code(&w->out.set, to, TAG_AnatomicRegionSequence, pmap_region(body_part));
     element_text(to, TAG_FrameLaterality, "CS", "U");
@@ -159,29 +216,7 @@ put_shared_groups(struct pmap_writer *w)
     element_only_texts(to, TAG_FrameVOILUTSequence, voi);
     element_only_texts(to, TAG_PixelValueTransformationSequence, identity_transformation);
     element_only_texts(to, TAG_ParametricMapFrameTypeSequence, frame_type);
-    /*
-     * Real World Value Mapping: a code is its own value. The mapped range includes all stored values, also padding,
-     * which Pixel Padding Value excludes. highdicom returns no value of a frame that has one outside the range.
-     */
-    static const struct coded_concept no_units = {"1", "UCUM", "no units"};
-    const uint16_t first = 0;
-    const uint16_t last = UINT16_MAX;
-    size_t mapping = element_open_only_item(to, TAG_RealWorldValueMappingSequence);
-    dataset_add_line(&w->out.set, to, TAG_LUTExplanation, w->request->explanation);
-    dataset_add_code(&w->out.set, to, TAG_MeasurementUnitsCodeSequence, &no_units);
-    element_text(to, TAG_LUTLabel, "SH", w->label);
-    element_us(to, TAG_RealWorldValueLastValueMapped, &last, 1);
-    element_us(to, TAG_RealWorldValueFirstValueMapped, &first, 1);
-    /* A content item (PS3.3 10.2.1): Quantity = the request's. */
-    static const struct coded_concept quantity = {"246205007", "SCT", "Quantity"};
-    size_t definition = element_open_only_item(to, TAG_QuantityDefinitionSequence);
-    element_text(to, TAG_ValueType, "CS", "CODE");
-    dataset_add_code(&w->out.set, to, TAG_ConceptNameCodeSequence, &quantity);
-    dataset_add_code(&w->out.set, to, TAG_ConceptCodeSequence, &w->request->quantity);
-    element_close_only_item(to, definition);
-    element_fd(to, TAG_RealWorldValueIntercept, 0.0);
-    element_fd(to, TAG_RealWorldValueSlope, 1.0);
-    element_close_only_item(to, mapping);
+    put_value_mapping(w);
     element_close_only_item(to, item);
 }
 
@@ -223,6 +258,46 @@ append_values(struct byte_sink *sink, const uint8_t *codes, int64_t count)
     }
 }
 
+static void
+put_codes(struct pmap_writer *w)
+{
+    const struct geometry_stack *stack = w->request->source->stack;
+    const int64_t codes_per_plane = (int64_t)(stack->columns - 2) * (stack->rows - 2);
+    for (int64_t p = 0; p < stack->plane_count && !w->out.sink.error; p++) {
+        /* Appends a plane's codes, with padding around them. */
+        const uint8_t *codes = w->request->codes + p * codes_per_plane;
+        append_values(&w->out.sink, NULL, stack->columns + 1);
+        for (int64_t y = 1; y < stack->rows - 1; y++) {
+            append_values(&w->out.sink, codes, stack->columns - 2);
+            /* up to the next row's first code */
+            append_values(&w->out.sink, NULL, y < stack->rows - 2 ? 2 : stack->columns + 1);
+            codes += stack->columns - 2;
+        }
+    }
+}
+
+static void
+put_responses(struct pmap_writer *w)
+{
+    const struct geometry_stack *stack = w->request->source->stack;
+    int64_t left = (int64_t)stack->plane_count * stack->rows * stack->columns;
+    const int32_t *response = w->request->response;
+    const int64_t most = BYTE_SINK_RESERVE / (int64_t)sizeof(double);
+    for (int64_t part; left > 0 && !w->out.sink.error; left -= part) {
+        part = left < most ? left : most;
+        uint8_t *place = byte_sink_reserve(&w->out.sink, (size_t)part * sizeof(double));
+        for (int64_t i = 0; i < part; i++, place += sizeof(double)) {
+            const double value = response[i] == INT32_MIN ? PMAP_NO_RESPONSE : response[i] * w->request->step;
+            uint64_t bits;
+            memcpy(&bits, &value, sizeof(bits));
+            bits = htole64(bits);
+            memcpy(place, &bits, sizeof(bits));
+        }
+        byte_sink_commit(&w->out.sink, (size_t)part * sizeof(double));
+        response += part;
+    }
+}
+
 /* --- the object --- */
 
 static const struct stack_dimension dimensions[] = {
@@ -239,8 +314,14 @@ pmap_write_object(struct pmap_writer *w)
         return error;
     dataset_put_text(set, TAG_ContentQualification, "CS", "RESEARCH");
     stack_put_relationship(&w->out, w->request->series_number, dimensions, 1);
-    stack_put_pixels(&w->out, w->request->source->stack->plane_count, BITS);
-    dataset_put_us(set, TAG_PixelPaddingValue, PMAP_PADDING);
+    stack_put_pixels(&w->out, w->request->source->stack->plane_count, w->request->response ? RESPONSE_BITS : BITS);
+    if (w->request->response) {
+        dataset_reach(set, TAG_DoubleFloatPixelPaddingValue);
+        element_fd(&set->elements, TAG_DoubleFloatPixelPaddingValue, PMAP_NO_RESPONSE);
+        element_fd(&set->elements, TAG_DoubleFloatPixelPaddingRangeLimit, PMAP_NO_RESPONSE); /* dciodvfy needs it */
+    } else {
+        dataset_put_us(set, TAG_PixelPaddingValue, PMAP_PADDING);
+    }
     dataset_put_text(set, TAG_BurnedInAnnotation, "CS", "NO");
     dataset_put_text(set, TAG_RecognizableVisualFeatures, "CS", "NO");
     stack_put_lossiness(&w->out);
@@ -251,20 +332,11 @@ pmap_write_object(struct pmap_writer *w)
     error = stack_put_frame_groups(&w->out, encode_frame_groups, w);
     if (error)
         return error;
-    const struct geometry_stack *stack = w->request->source->stack;
-    const int64_t codes_per_plane = (int64_t)(stack->columns - 2) * (stack->rows - 2);
-    stack_put_pixel_header(&w->out, "OW", pixel_data_length(stack));
-    for (int64_t p = 0; p < stack->plane_count && !w->out.sink.error; p++) {
-        /* Appends a plane's codes, with padding around them. */
-        const uint8_t *codes = w->request->codes + p * codes_per_plane;
-        append_values(&w->out.sink, NULL, stack->columns + 1);
-        for (int64_t y = 1; y < stack->rows - 1; y++) {
-            append_values(&w->out.sink, codes, stack->columns - 2);
-            /* up to the next row's first code */
-            append_values(&w->out.sink, NULL, y < stack->rows - 2 ? 2 : stack->columns + 1);
-            codes += stack->columns - 2;
-        }
-    }
+    stack_put_pixel_header(&w->out, w->request->response ? "OD" : "OW", pixel_data_length(w->request));
+    if (w->request->response)
+        put_responses(w);
+    else
+        put_codes(w);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * pmap.h - maps of local patterns as DICOM Parametric Map objects (PS3.3 A.75): unsigned 16-bit
- * integers, one frame per plane; writes them as a stream and reads them back.
+ * pmap.h - maps of local patterns and of responses of filters as DICOM Parametric Map objects (PS3.3 A.75): unsigned 16-bit
+ * integers or doubles, one frame per plane; writes them as a stream and reads them back.
  *
  * Pure C. Besides the caller's codes, memory does not depend on the number of frames. Every write
  * is checked. Any thread.
@@ -19,15 +19,22 @@ extern "C" {
 /* Stored for voxels on the edge of their plane, which have no code: Pixel Padding Value. */
 #define PMAP_PADDING 65535
 
-/* A map of local patterns: an 8-bit code for each voxel that is not on its plane's edge. */
+/* Stored for voxels without a response: Double Float Pixel Padding Value. */
+#define PMAP_NO_RESPONSE (-1.7976931348623157e308)
+
+/* A map of local patterns: an 8-bit code for each voxel that is not on its plane's edge. Or, with `response`, a map of
+ * doubles: `response` times `step`, which is exact; INT32_MIN: no response. */
 struct pmap_request {
     const struct derived_source *source;
     /* "lbp": 1 to 16 characters of A-Z, a-z, 0-9, '_'; part of the UIDs. In capitals
      * (pmap_label) it is the Content Label. */
     const char *kind;
-    struct coded_concept quantity;  /* meaning of a code: Quantity Definition and derivation */
-    const char *explanation;        /* LUT Explanation, at most 64 characters, not empty */
-    const uint8_t *codes;           /* (columns - 2) * (rows - 2) * planes, x fastest */
+    struct coded_concept quantity; /* meaning of a code: Quantity Definition and derivation */
+    const char *explanation;       /* LUT Explanation, at most 64 characters, not empty */
+    const uint8_t *codes;          /* (columns - 2) * (rows - 2) * planes, x fastest */
+    const int32_t *response;       /* columns * rows * planes, x fastest; NULL: codes */
+    double step;
+    struct coded_concept unit;      /* of the response */
     const char *series_description; /* "": "<pipeline>, <kind> map" */
     int32_t series_number;
 };

@@ -8,6 +8,7 @@
 
 #include "dicom/write/read_back.hh"
 
+#include <cstring>
 #include <vector>
 
 using namespace read_back;
@@ -36,12 +37,21 @@ class PmapVerifier : StackObject
         expect_text(dataset_, ATTRIBUTE(ImageType), image_type);
         expect_text(dataset_, ATTRIBUTE(ContentLabel), label);
         expect_text(dataset_, ATTRIBUTE(PresentationLUTShape), "IDENTITY");
-        StackObject::check_image(16);
-        expect_number(dataset_, ATTRIBUTE(PixelPaddingValue), PMAP_PADDING);
+        StackObject::check_image(bits());
+        if (request_.response)
+            expect_double(dataset_, ATTRIBUTE(DoubleFloatPixelPaddingValue), PMAP_NO_RESPONSE);
+        else
+            expect_number(dataset_, ATTRIBUTE(PixelPaddingValue), PMAP_PADDING);
         DcmItem &groups = check_shared_groups();
         DcmItem &voi = item_of(groups, ATTRIBUTE(FrameVOILUTSequence));
-        expect_decimal(voi, ATTRIBUTE(WindowCenter), 128);
-        expect_decimal(voi, ATTRIBUTE(WindowWidth), 256);
+        if (!request_.response) {
+            expect_decimal(voi, ATTRIBUTE(WindowCenter), 128);
+            expect_decimal(voi, ATTRIBUTE(WindowWidth), 256);
+        } else {
+            Float64 width = 0;
+            if (voi.findAndGetFloat64(DCM_WindowWidth, width).bad() || !(width > 0))
+                differ("WindowWidth is not positive");
+        }
         DcmItem &type = item_of(groups, ATTRIBUTE(ParametricMapFrameTypeSequence));
         expect_text(type, ATTRIBUTE(FrameType), image_type);
         item_of(groups, ATTRIBUTE(FrameAnatomySequence));
@@ -52,6 +62,11 @@ class PmapVerifier : StackObject
     }
 
   private:
+    int32_t bits() const
+    {
+        return request_.response ? 64 : 16;
+    }
+
     static void expect_double(DcmItem &item, const Attribute &attribute, double expected)
     {
         Float64 value = 0.0;
@@ -61,16 +76,22 @@ class PmapVerifier : StackObject
             differ("%s is %.17g instead of %.17g", attribute.name, value, expected);
     }
 
-    /* Checks that a stored value is a code without unit, offset or scale. */
+    /* Checks that a stored value is a code without unit, or a double with its unit, without offset or scale. */
     void check_meaning(DcmItem &groups) const
     {
         DcmItem &identity = item_of(groups, ATTRIBUTE(PixelValueTransformationSequence));
         expect_decimal(identity, ATTRIBUTE(RescaleIntercept), 0);
         expect_decimal(identity, ATTRIBUTE(RescaleSlope), 1);
         DcmItem &mapping = item_of(groups, ATTRIBUTE(RealWorldValueMappingSequence));
-        expect_code(mapping, ATTRIBUTE(MeasurementUnitsCodeSequence), {"1", "UCUM", ""});
-        expect_number(mapping, ATTRIBUTE(RealWorldValueFirstValueMapped), 0);
-        expect_number(mapping, ATTRIBUTE(RealWorldValueLastValueMapped), 65535);
+        if (request_.response) {
+            expect_code(mapping, ATTRIBUTE(MeasurementUnitsCodeSequence), request_.unit);
+            expect_double(mapping, ATTRIBUTE(DoubleFloatRealWorldValueFirstValueMapped), PMAP_NO_RESPONSE);
+            expect_double(mapping, ATTRIBUTE(DoubleFloatRealWorldValueLastValueMapped), -PMAP_NO_RESPONSE);
+        } else {
+            expect_code(mapping, ATTRIBUTE(MeasurementUnitsCodeSequence), {"1", "UCUM", ""});
+            expect_number(mapping, ATTRIBUTE(RealWorldValueFirstValueMapped), 0);
+            expect_number(mapping, ATTRIBUTE(RealWorldValueLastValueMapped), 65535);
+        }
         expect_double(mapping, ATTRIBUTE(RealWorldValueIntercept), 0.0);
         expect_double(mapping, ATTRIBUTE(RealWorldValueSlope), 1.0);
         DcmItem &definition = item_of(mapping, ATTRIBUTE(QuantityDefinitionSequence));
@@ -100,13 +121,32 @@ class PmapVerifier : StackObject
         return request_.codes[row * (stack_.columns - 2) + x - 1];
     }
 
+    void check_responses(const uint8_t *bytes, int32_t plane) const
+    {
+        const int64_t count = static_cast<int64_t>(stack_.rows) * stack_.columns;
+        const int32_t *response = request_.response + plane * count;
+        for (int64_t i = 0; i < count; i++, bytes += 8) {
+            uint64_t found = 0;
+            double value;
+            for (unsigned byte = 0; byte < 8; byte++)
+                found |= uint64_t{bytes[byte]} << 8 * byte;
+            memcpy(&value, &found, sizeof(value));
+            const double expected = response[i] == INT32_MIN ? PMAP_NO_RESPONSE : response[i] * request_.step;
+            if (!(value == expected))
+                differ("voxel (%d, %d, %d) is %.17g instead of %.17g", static_cast<int>(i % stack_.columns),
+                       static_cast<int>(i / stack_.columns), plane, value, expected);
+        }
+    }
+
     void check_pixels()
     {
-        const PixelLayout frames = layout(16, static_cast<size_t>(stack_.plane_count));
+        const PixelLayout frames = layout(bits(), static_cast<size_t>(stack_.plane_count));
         PixelReader::check(frames, dataset_);
         const std::unique_ptr<PixelReader> pixels = PixelReader::open(frames);
         unsigned first_bit = 0;
-        for (int32_t plane = 0; plane < stack_.plane_count; plane++) {
+        for (int32_t plane = 0; request_.response && plane < stack_.plane_count; plane++)
+            check_responses(pixels->read(static_cast<size_t>(plane), first_bit), plane);
+        for (int32_t plane = 0; request_.codes && plane < stack_.plane_count; plane++) {
             const uint8_t *bytes = pixels->read(static_cast<size_t>(plane), first_bit);
             for (int32_t y = 0; y < stack_.rows; y++) {
                 for (int32_t x = 0; x < stack_.columns; x++, bytes += 2) {

@@ -64,14 +64,23 @@ keeper_of(const struct conf_pipeline *pipeline, size_t group)
     return g;
 }
 
-/* Returns whether a group after this one shares its response. */
+/* Returns whether a response is needed after a group: by a later one that shares it, or as a result. */
 static bool
 response_is_needed(const struct conf_pipeline *pipeline, size_t keeper, size_t after)
 {
-    for (size_t g = after + 1; g < pipeline->texture_count; g++)
-        if (share_response(&pipeline->texture[keeper], &pipeline->texture[g]))
+    for (size_t g = 0; g < pipeline->texture_count; g++)
+        if ((g > after || pipeline->texture[g].response) &&
+            share_response(&pipeline->texture[keeper], &pipeline->texture[g]))
             return true;
     return false;
+}
+
+const struct filter_response *
+texture_groups_response(const struct texture_groups *groups, size_t group, const struct grid **grid)
+{
+    const size_t keeper = keeper_of(groups->pipeline, group);
+    *grid = &groups->grids[keeper];
+    return &groups->responses[keeper];
 }
 
 /* Returns the bytes of responses of other filters that are kept while a group is measured. */
@@ -163,7 +172,7 @@ prepare_group(struct texture_groups *groups, size_t group, struct kernels_device
     if (rc == 0 && options->filter)
         rc = begin_filtered(groups, group, most_bytes, error);
     rc = tell_why_more(grid, rc, error);
-    return rc == -E2BIG && !(options->regions & CONF_VOLUME) ? 0 : rc;
+    return rc == -E2BIG && !(options->regions & CONF_VOLUME) && !options->response ? 0 : rc;
 }
 
 int
@@ -312,7 +321,7 @@ narrow_grid(const struct texture_groups *groups, size_t group, const struct imag
     int64_t first[3], size[3];
     for (size_t g = 0; g < groups->pipeline->texture_count; g++)
         if (share_response(options, &groups->pipeline->texture[g])) {
-            all.regions |= groups->pipeline->texture[g].regions;
+            all.regions |= groups->pipeline->texture[g].response ? CONF_VOLUME : groups->pipeline->texture[g].regions;
             margin = fmax(margin, texture_margin(&groups->pipeline->texture[g]));
         }
     if (filter < 0)

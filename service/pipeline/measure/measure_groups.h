@@ -53,6 +53,10 @@ int texture_groups_measure(struct texture_groups *groups, struct kernels_lane *l
                            const struct image_mask *masks, int64_t most_bytes, struct texture_result *result,
                            struct error *error);
 
+/* Returns the response of a group that writes it, after texture_groups_measure(), and its grid: the whole volume. */
+const struct filter_response *texture_groups_response(const struct texture_groups *groups, size_t group,
+                                                      const struct grid **grid);
+
 void texture_groups_release(struct texture_groups *groups);
 
 #endif

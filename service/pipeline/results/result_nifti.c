@@ -30,14 +30,6 @@ nifti_wanted(const struct results *results)
     return (results->request->pipeline->results & CONF_RESULT_NIFTI) != 0;
 }
 
-/* Content of a file. */
-struct nifti_file {
-    const struct volume_grid *box;
-    enum volume_type type;
-    volume_fill *fill;
-    void *context;
-};
-
 /* ----------------------------------------------------------------------------- reading back -- */
 
 /* Skips the header, and compares all voxels. Returns 1 if they are the same, 0 if not, or -errno. */
@@ -101,8 +93,8 @@ nifti_verify(const struct nifti_file *file, int folder, const char *hidden, cons
 }
 
 /* Writes the file, or reads it back. */
-static int
-nifti_make(const struct results *results, const struct nifti_file *content, const struct result_file *file)
+int
+result_nifti_make(const struct results *results, const struct nifti_file *content, const struct result_file *file)
 {
     struct error *error = &results->report->error;
     if (!file->path)
@@ -125,7 +117,7 @@ int
 nifti_make_volume(const struct results *results, struct result_file *file)
 {
     struct real_volume volume = real_volume_of(results->request->grid, results->request->voxels);
-    return nifti_make(results, &(struct nifti_file){&volume.box, volume.type, volume.fill, &volume}, file);
+    return result_nifti_make(results, &(struct nifti_file){&volume.box, volume.type, volume.fill, &volume}, file);
 }
 
 /* ------------------------------------------------------------------------------- the labels -- */
@@ -183,7 +175,8 @@ nifti_make_labels(const struct results *results, struct result_file *file)
     struct nifti_labels labels = {.results = results,
                                   .box = volume_source_box(results->request->grid),
                                   .type = results->segment_count <= UINT8_MAX ? VOLUME_UINT8 : VOLUME_UINT16};
-    const int rc = nifti_make(results, &(struct nifti_file){&labels.box, labels.type, labels_fill, &labels}, file);
+    const int rc =
+        result_nifti_make(results, &(struct nifti_file){&labels.box, labels.type, labels_fill, &labels}, file);
     if (rc || labels.first == 0 || results->request->pipeline->overlap == CONF_OVERLAP_LAST)
         return rc;
     return error_set(&results->report->error, -EINVAL, CODE_SEGMENTS_OVERLAP,

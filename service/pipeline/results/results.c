@@ -546,7 +546,10 @@ results_bytes(const struct conf_pipeline *pipeline, const struct geometry_stack 
     const int64_t slice = (int64_t)stack->columns * stack->rows * (int64_t)sizeof(float);
     const int64_t pictures =
         pipeline->results & CONF_RESULT_PICTURE ? picture_frames_bytes(stack, pipeline->segment_count, threads) : 0;
-    const int64_t volumes = pipeline->results & CONF_RESULT_NIFTI ? volume_gzip_bytes(slice, threads) : 0;
+    int64_t volumes = pipeline->results & CONF_RESULT_NIFTI ? volume_gzip_bytes(slice, threads) : 0;
+    for (size_t g = 0; g < pipeline->texture_count; g++)
+        if (pipeline->texture[g].response >> TEXTURE_RESPONSE_NIFTI & 1) /* doubles, of the series' voxels */
+            volumes = volume_gzip_bytes(2 * slice, threads);
     return pictures > volumes ? pictures : volumes;
 }
 

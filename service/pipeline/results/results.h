@@ -14,6 +14,7 @@
 #include "service/common/json.h"
 #include "service/pipeline/grid.h"
 #include "service/pipeline/headers.h"
+#include "service/pipeline/measure/measure_groups.h"
 #include "service/pipeline/segment/segment.h"
 
 #include "kernels/features/family.h"
@@ -30,6 +31,7 @@ struct results_request {
     const void *voxels;                      /* stored values, grid->stack->pixel, x fastest */
     const struct feature_map *maps;
     size_t map_count;
+    const struct texture_groups *groups; /* with the responses of filters */
     int threads;
     const struct pipeline_watch *watch; /* may be NULL */
     struct output *output;

@@ -8,6 +8,7 @@
 #define NOCTULE_SERVICE_PIPELINE_RESULTS_ROW_H
 
 #include "dicom/objects/seg/seg.h"
+#include "service/common/volume/volume_file.h"
 #include "service/pipeline/results/picture_frames.h"
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/results.h"
@@ -101,6 +102,24 @@ int nifti_make_volume(const struct results *results, struct result_file *file);
 int nifti_make_labels(const struct results *results, struct result_file *file);
 int nifti_make_list(const struct results *results, struct result_file *file);
 
+/* result_responses.c: responses of filters, as Parametric Maps and NIfTI. */
+size_t response_pmap_wanted(const struct results *results);
+size_t response_nifti_wanted(const struct results *results);
+void response_pmap_part(const struct results *results, size_t number, char *text, size_t size);
+void response_nifti_part(const struct results *results, size_t number, char *text, size_t size);
+int response_pmap_make(const struct results *results, struct result_file *file);
+int response_nifti_make(const struct results *results, struct result_file *file);
+
+/* Content of a NIfTI file, and its writer, which also reads it back. */
+struct nifti_file {
+    const struct volume_grid *box;
+    enum volume_type type;
+    volume_fill *fill;
+    void *context;
+};
+
+int result_nifti_make(const struct results *results, const struct nifti_file *content, const struct result_file *file);
+
 /* result_slices.c: the file of the slice viewer, if the job writes it. Uses the preview's choices. Returns 0 or -errno. */
 bool result_slices_wanted(const struct results *results);
 int result_slices_write(const struct results *results, const struct preview_style *style, int fd);
@@ -136,6 +155,7 @@ enum results_series {
     RESULTS_SERIES_LABELMAP = 6,
     RESULTS_SERIES_FRACTIONAL = 7,
     RESULTS_SERIES_PICTURE = 50,
+    RESULTS_SERIES_RESPONSES = 100, /* and the number of the group of texture */
 };
 
 int32_t results_series_number(const struct seg_request *seg, int32_t offset);
