@@ -9,7 +9,7 @@ import nibabel
 import numpy as np
 import pydicom
 import pytest
-from conftest import BIN, EMULATED, needs_emulator
+from conftest import BIN, EMULATED, needs_emulator, phantom
 from test_filter_maps import DATA, MAPS
 from test_pmap import assert_dciodvfy_is_content
 from test_texture_filter import FILTERS, convolved
@@ -162,3 +162,17 @@ def test_gpus_write_the_same_files(run, tmp_path):
     for path in folders[0].glob("response-*"):
         assert path.read_bytes() == (folders[1] / path.name).read_bytes()
     assert len(list(folders[1].glob("response-*"))) == 6
+
+
+def test_a_straightened_stack(run, tmp_path):
+    """The map has the slices of the upright grid, as NIfTI has, and refers to all images."""
+    phantom(tmp_path / "in", "--size", "48x40x12", "--spacing", "1,1,3", "--tilt", "12")
+    output = run(tmp_path / "in", [f'filter = {{ {FILTERS["mean"]} }}; response = [ "pmap", "nifti" ];'])
+    found, nifti = pydicom.dcmread(output / "response-1.dcm"), nibabel.load(output / "response-1.nii.gz")
+    stored, values = planes(found), np.asarray(nifti.dataobj).T
+    assert stored.shape == values.shape and np.array_equal(stored == PADDING, np.isnan(values))
+    assert np.isnan(values).any() and np.array_equal(stored[stored != PADDING], values[stored != PADDING])
+    shared = found.SharedFunctionalGroupsSequence[0]
+    assert len(shared.DerivationImageSequence[0].SourceImageSequence) == 12
+    position = [float(v) for v in found.PerFrameFunctionalGroupsSequence[-1].PlanePositionSequence[0].ImagePositionPatient]
+    assert np.allclose((nifti.affine @ [0, 0, len(stored) - 1, 1])[:3] * [-1, -1, 1], position)

@@ -370,7 +370,7 @@ take_grid(struct texture_groups *groups, size_t group, struct regions *regions, 
 
 /* Frees the values of a group, and its response if no later group shares it. */
 static void
-group_end(struct texture_groups *groups, size_t group)
+texture_group_end(struct texture_groups *groups, size_t group)
 {
     const size_t keeper = keeper_of(groups->pipeline, group);
     free(groups->grids[group].voxels);
@@ -416,7 +416,7 @@ measure_group(struct texture_groups *groups, size_t group, struct kernels_lane *
     };
     if (rc == 0)
         rc = texture_measure(&request, result, error);
-    group_end(groups, group);
+    texture_group_end(groups, group);
     regions_free(&regions);
     return rc;
 }
