@@ -1177,7 +1177,9 @@ const struct report_list report_jobs = {
             "AND (coalesce(?10, ?11, ?12, ?14) IS NULL OR series_uid IN "
             "(SELECT series_uid FROM series WHERE " SERIES_IS_FOUND ")) "
             "AND (NOT ?8 OR superseded_by IS NULL AND revision = (SELECT s.revision "
-            "FROM v_series s WHERE s.series_uid = v_jobs.series_uid)) ORDER BY job DESC LIMIT ?17",
+            "FROM v_series s WHERE s.series_uid = v_jobs.series_uid) "
+            "AND NOT EXISTS (SELECT 1 FROM v_review r WHERE r.job = v_jobs.job AND r.correction_job NOTNULL)) "
+            "ORDER BY job DESC LIMIT ?17",
     .states = queue_job_states,
     .state_count = QUEUE_CANCELLED + 1,
     COLUMNS(job_columns),

@@ -633,7 +633,7 @@ accept_check(struct cli_call *call)
     return EXIT_OK;
 }
 
-/* Selects current results only: superseded ones cannot be accepted. */
+/* Selects current results only: superseded and corrected ones cannot be accepted. */
 static int
 accept_run(struct cli_call *call)
 {

@@ -1,7 +1,9 @@
 """Corrected masks: a SEG or RTSTRUCT for a result under review is measured, held for review, and delivered once accepted."""
 
+import contextlib
 import copy
 import json
+import math
 import re
 
 import highdicom
@@ -13,7 +15,8 @@ from objects import save, segmentation, send, structure_set
 from pydicom.uid import generate_uid
 from test_decide import Deciding, audit
 from test_deliveries import destinations, states, to_folder, wait_states
-from test_review import expecting, small, under_review, wait_review
+from test_objects import POINTS
+from test_review import BROKEN, expecting, small, under_review, wait_review
 
 PERSON = "Doe^Jane"
 UNSUPPORTED = 0x0122
@@ -228,6 +231,89 @@ def test_a_pending_decision_is_dropped(site):
     answer = site.post("rita", action="accept", subject="job 2")
     assert answer.status == 200 and states(d) == []
     assert [(row["action"], row["job"], row["actor"]) for row in audit(d)] == [("accept", 1, "rita"), ("accept", 2, "rita")]
+
+
+@pytest.mark.parametrize("point", POINTS[1:3])
+def test_killed_while_it_arrives(site, tmp_path, point):
+    """An acknowledged correction is measured once, wherever a process was killed."""
+    d = site.daemon
+    edited, removed = cut(result(d))
+    before = segment(d, 1)["voxels"]
+    d.stop()
+    d.environment.update({"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(tmp_path / "crashed")})
+    d.start()
+
+    def acknowledged():
+        if d.process.poll() is not None:
+            d.start()
+        with contextlib.suppress(AssertionError, RuntimeError, OSError, AttributeError):
+            return send(d.port, edited) == [0]
+
+    wait_for(acknowledged, 60, "the acknowledgement")
+    assert (tmp_path / "crashed").exists()
+    wait_job(d, 2)
+    assert segment(d, 2)["voxels"] == before - removed and len(jobs(d)) == 2 and states(d) == []
+
+
+SECOND = """{ label = "Block"; method = "range"; range = [ 0.0, 80.0 ]; within = [ "Brain" ];
+              type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; } );
+    texture = { first_order = true; };"""
+
+
+def features(d, job):
+    return {(row["label"], row["name"]): row["value"] for row in d.query(
+        f"SELECT label, name, value FROM v_features WHERE job = {job}")}
+
+
+def test_other_segments_are_computed_again_within_the_corrected_one(daemon, tmp_path, files):
+    """A block of 3 x 10 x 5 voxels takes the place of Brain. Block, which lies within Brain, is computed again."""
+    d = daemon(quiet=600.0, dicom=PEERS)
+    expecting(d, f'quantities = [ "diameters" ]; {BROKEN}')
+    text = d.config.read_text()
+    assert text.count('meaning = "Brain"; }; } );') == 1
+    d.config.write_text(text.replace('meaning = "Brain"; }; } );', f'meaning = "Brain"; }}; }},\n{SECOND}'))
+    d.start()
+    drop(files, d.inbox)
+    wait_review(d)
+    mask = np.zeros((len(files), 32, 32), np.uint8)
+    mask[1:4, 10:20, 8:13] = 1
+    assert send(d.port, segmentation(files, "Brain", mask=mask)) == [0]
+    wait_job(d, 2)
+    images = sorted((pydicom.dcmread(path) for path in files), key=lambda image: float(image.ImagePositionPatient[2]))
+    values = np.array([image.pixel_array * float(image.RescaleSlope) + float(image.RescaleIntercept) for image in images])
+    inside = values[mask == 1]
+    block = (values >= 0) & (values <= 80) & (mask == 1)
+    assert (segment(d, 2)["voxels"], segment(d, 2)["mean"]) == (150, pytest.approx(inside.mean(), rel=1e-6))
+    assert (segment(d, 2, "Block")["voxels"], segment(d, 2, "Block")["method"]) == (int(block.sum()), "range")
+    d.ctl("accept", "2")
+    told = features(d, 2)
+    assert told["Brain", "mean"] == pytest.approx(inside.mean(), rel=1e-9)
+    # From the middle of the upper edge of a corner pixel to that of the lower edge of the opposite one: 4 columns, 10 rows.
+    rows, columns = map(float, images[0].PixelSpacing)
+    assert told["Brain", "long_axis"] == pytest.approx(math.hypot(4 * columns, 10 * rows), rel=1e-9)
+
+
+def test_several_results_with_such_a_segment(daemon, tmp_path, files):
+    """Two pipelines have a segment Brain: only the series of a result tells which one was corrected."""
+    d = daemon(quiet=600.0, dicom=PEERS)
+    expecting(d)
+    text = d.config.read_text()
+    start, end = text.index('  { name = "head-ct"'), text.index("rules = (")
+    other = text[start:end].replace('"head-ct"', '"other"')
+    text = text[:start] + text[start:end].rstrip().removesuffix(");") + ",\n" + other + text[end:]
+    d.config.write_text(text.replace('pipeline = "head-ct"; priority = 5; }', 'pipeline = "head-ct"; priority = 5; },\n'
+                                     '{ match = { modality = "CT"; }; pipeline = "other"; }'))
+    d.start()
+    drop(files, d.inbox)
+    wait_review(d, 2)
+    assert send(d.port, segmentation(files, "Brain")) == [0]
+    assert [row["detail"].split(":")[0] for row in refusals(d)] == ["CORRECTION_AMBIGUOUS"] * 2 and len(jobs(d)) == 2
+    assert send(d.port, cut(result(d, 2))[0]) == [0]
+    assert wait_job(d, 3)["corrects"] == 2
+    # All results of a pipeline: the corrected one is left out.
+    (pipeline,) = {row["pipeline"] for row in d.query("SELECT pipeline FROM v_jobs WHERE job = 2")}
+    d.ctl("accept", "--pipeline", pipeline)
+    assert [(row["job"], row["state"]) for row in jobs(d)] == [(1, "REVIEW"), (2, "REJECTED"), (3, "DONE")]
 
 
 def test_refused_corrections_change_nothing(site, files, tmp_path):

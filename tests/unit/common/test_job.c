@@ -205,6 +205,7 @@ START_TEST(the_file_is_readable_text)
         .input_count = 1,
         .objects = (char *[]){(char[]){"/in/rs.dcm"}},
         .object_count = 1,
+        .corrects = 9,
         .masks = &(struct job_mask){(char[]){"name = \"p\";\ncpus = 2;"}, (char[]){"/programs/12/mask"},
                                     (char[]){"4355"}, (char[]){""}, (uint16_t[]){7}, 1},
         .mask_count = 1,
@@ -218,7 +219,7 @@ START_TEST(the_file_is_readable_text)
     fclose(in);
     ck_assert_str_eq(text, "noctule-job 1\nid 17\nstack echo 1\noutput /out\ndevice N1\nslices review\n"
                            "settings name = \"a\";\n\tsegments = ();\ninput /in/1.dcm\n"
-                           "object /in/rs.dcm\nprogram name = \"p\";\n\tcpus = 2;\nmask /programs/12/mask\n"
+                           "object /in/rs.dcm\ncorrects 9\nprogram name = \"p\";\n\tcpus = 2;\nmask /programs/12/mask\n"
                            "mask_sha256 4355\nmask_identity \nmask_accepts 7\nearlier seg.dcm 2.25.1 2.25.2 1.2.3\n"
                            "earlier sr.dcm 2.25.4 2.25.5 1.2.3 1.2.34 2.25.6 2.25.7 1.2.3 1.2.22\nend 3\n");
     assert_round_trip(&spec);
@@ -288,6 +289,8 @@ START_TEST(damage_is_refused_with_its_line)
         {"noctule-job 1\nprogram p\nend 0\n", "line 3: the number of files"},
         {"noctule-job 1\nid 1\nstack \noutput /o\ndevice N\nsettings a\nprogram p\nmask /m\nmask_sha256 a\nend 1\n",
          "line 10: the path, digest or identity"},
+        {"noctule-job 1\nid 1\nstack \noutput /o\ndevice N\nsettings a\ncorrects 7\nend 0\n",
+         "line 8: the object with"},
         {"noctule-job 1\nend 0\nid 1\n", "line 3: data after"},
         {"noctule-job 1\nid 1\nend 0\n", "line 3: id, stack"},
     };

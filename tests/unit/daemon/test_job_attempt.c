@@ -680,6 +680,20 @@ START_TEST(the_report_of_an_unexpected_result_is_accepted)
 
 END_TEST
 
+/* Corrected masks as expected are under review all the same. */
+START_TEST(the_report_of_corrected_masks_is_accepted)
+{
+    const struct pipeline_report report = {.verdict = PROTO_VERDICT_DONE,
+                                           .review = true,
+                                           .empty = true,
+                                           .error = {.code = CODE_CORRECTED, .message = "a person corrected Brain"}};
+    ck_assert_int_eq(read_report(&report), JOB_END_REVIEW);
+    record(JOB_END_REVIEW);
+    assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "REVIEW CORRECTED");
+}
+
+END_TEST
+
 START_TEST(a_review_without_a_reason_is_rejected)
 {
     struct proto_writer writer;
@@ -710,7 +724,7 @@ SAMPLE_MAIN("service_job_attempt", set_up, tear_down, measurements_are_recorded_
             impossible_features_are_rejected, a_segment_number_beyond_32_bits_is_rejected, missing_counts_are_rejected,
             impossible_histograms_are_rejected, too_many_features_are_rejected, too_many_histograms_are_rejected,
             too_much_text_is_rejected, frames_of_an_unknown_job_are_rejected, stages_are_stored_with_the_tick,
-            a_lost_stage_is_stored_again, impossible_stages_are_rejected,
+            a_lost_stage_is_stored_again, impossible_stages_are_rejected, the_report_of_corrected_masks_is_accepted,
             the_report_of_an_unexpected_result_is_accepted, a_review_without_a_reason_is_rejected,
             the_report_of_a_good_job_is_accepted, the_report_of_an_empty_job_is_accepted,
             the_report_of_a_rejected_job_is_accepted)

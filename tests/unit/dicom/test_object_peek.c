@@ -263,6 +263,51 @@ START_TEST(a_segmentation)
 
 END_TEST
 
+/* ---- persons and regions ---- */
+
+static void
+put_operator(struct dicom_bytes *bytes)
+{
+    bytes_text(bytes, 0x00081070, "PN", "Roe^Richard");
+}
+
+static void
+put_named_set(struct dicom_bytes *bytes)
+{
+    put_whole_set(bytes);
+    bytes_sequence(bytes, 0x30060020);
+    for (int i = 0; i < 2; i++) {
+        bytes_item(bytes);
+        bytes_text(bytes, 0x30060026, "LO", i == 0 ? "Brain" : "Skull base");
+        bytes_item_end(bytes);
+    }
+    bytes_sequence_end(bytes);
+}
+
+static void
+put_created_segments(struct dicom_bytes *bytes)
+{
+    put_segments(bytes);
+    bytes_text(bytes, 0x00700084, "PN", "Doe^Jane");
+}
+
+START_TEST(persons_and_regions)
+{
+    struct object_peek *peek = object_open(&(struct sample_object){
+        .class_uid = CLASS_RTSTRUCT, .sop = "1.2.1", .before = put_operator, .after = put_named_set});
+    ck_assert_str_eq(peek->person, "Roe^Richard");
+    ck_assert_str_eq(peek->regions, "Brain\nSkull base\n");
+    object_peek_free(peek);
+    /* A copy of a result that names a person was corrected. */
+    peek = object_open(&(struct sample_object){
+        .class_uid = CLASS_SEG, .sop = "1.2.1", .manufacturer = "Noctule", .after = put_created_segments});
+    ck_assert_str_eq(peek->person, "Doe^Jane");
+    ck_assert_str_eq(peek->regions, "Liver\nTumor\n");
+    object_peek_free(peek);
+}
+
+END_TEST
+
 static void
 put_half_of_the_pixels(struct dicom_bytes *bytes)
 {
@@ -432,6 +477,7 @@ main(void)
     TCase *tcase = tcase_create("object_peek");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_structure_set);
+    tcase_add_test(tcase, persons_and_regions);
     tcase_add_test(tcase, without_a_series_the_images_identify_it);
     tcase_add_test(tcase, without_images_the_frame_of_reference_identifies_it);
     tcase_add_test(tcase, a_segmentation);
