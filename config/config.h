@@ -795,8 +795,11 @@ enum conf_page_may {
 struct conf_page {
     int port; /* 0: closed */
     char *bind;
-    char *token_file; /* of viewers without a name; NULL: none */
-    char **hosts;     /* accepted host names besides localhost and addresses */
+    char *socket;      /* path of a Unix socket instead of a port; NULL: none */
+    char *socket_mode; /* its permissions, octal */
+    char *zone;        /* time zone of the pages; NULL: that of the machine */
+    char *token_file;  /* of viewers without a name; NULL: none */
+    char **hosts;      /* accepted host names besides localhost and addresses */
     size_t host_count;
     bool slices;                   /* all jobs leave a file for the slice viewer, not only those under review */
     char *viewer;                  /* URL of a viewer, with {study_uid} and {series_uid}; NULL: none */
@@ -963,7 +966,9 @@ const struct conf_source *conf_find_source(const struct conf *conf, const char *
 void conf_takes(const struct conf_destination *destination, char text[CONF_TAKES]);
 /* Returns the first AE with that title; resolves CONF_SENDER. */
 const struct conf_destination *conf_find_destination_ae(const struct conf *conf, const char *ae_title);
-/* Returns whether the web UI listens on a loopback address. */
+/* Returns whether the web UI listens on a port or a socket. */
+bool conf_page_is_open(const struct conf_page *page);
+/* Returns whether its address is a loopback address. */
 bool conf_page_is_local(const struct conf_page *page);
 /* Returns whether jobs may be submitted to Slurm. */
 bool conf_uses_slurm(const struct conf *conf);

@@ -32,6 +32,8 @@ extern const struct option_form form_name, /* A-Z a-z 0-9 _ - */
     form_gpu,                              /* the index of a GPU, or its UUID, as nvidia-smi -L prints it */
     form_absolute,                         /* a path from / */
     form_url,                              /* http:// or https://, a host, and optionally a path */
+    form_mode,                             /* octal permissions */
+    form_zone,                             /* the name of a time zone */
     form_viewer;                           /* a URL with {study_uid} and {series_uid} */
 
 /*

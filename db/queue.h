@@ -608,6 +608,8 @@ struct queue_audit {
 
 /* Must be in one transaction with the decision. */
 int queue_add_audit(struct queue *queue, const struct queue_audit *audit, int64_t now_ms);
+/* Adds the row of a person who looked at a job, unless there is one of this hour, or no such job. */
+int queue_add_look(struct queue *queue, const struct queue_audit *audit, int64_t now_ms);
 
 /* A decision on a result under review that takes effect at due_ms unless it is undone. */
 struct queue_decision {

@@ -258,6 +258,7 @@ enum report_browse_name {
     BROWSE_REPORTS,
     BROWSE_TRENDS,
     BROWSE_CONFIGURATION,
+    BROWSE_AUDIT,
     BROWSE_COUNT
 };
 

@@ -109,7 +109,7 @@ JOIN series s ON s.id = j.series_id
 LEFT JOIN decision d ON d.job_id = j.id
 WHERE j.state = 'REVIEW';
 
--- Decisions of persons, by the web UI or by commands.
+-- Decisions of persons, by the web UI or by commands, and jobs that they looked at in the web UI.
 CREATE VIEW v_audit AS
 SELECT id AS audit, at, action, subject, job_id AS job, revision, reason, actor, how, role, address, seen
 FROM audit;

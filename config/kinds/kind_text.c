@@ -108,6 +108,21 @@ form_fits_url(const char *text)
 }
 
 /* Accepts the URL of a viewer, with placeholders in its path, query or fragment. */
+/* Accepts permissions to read and write, always of the owner. */
+static bool
+form_fits_mode(const char *text)
+{
+    return strlen(text) == 4 && text[0] == '0' && text[1] == '6' && strspn(text + 2, "046") == 2;
+}
+
+/* A name below the folder of zones, not a rule such as CET-1CEST. */
+static bool
+form_fits_zone(const char *text)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/";
+    return isalpha((unsigned char)text[0]) && !text[strspn(text, allowed)];
+}
+
 static bool
 form_fits_viewer(const char *text)
 {
@@ -147,6 +162,8 @@ const struct option_form
     form_absolute = {.fits = form_fits_absolute, .refusal = "must be an absolute path"},
     form_url = {.fits = form_fits_url,
                 .refusal = "must be https://HOST/... or http://HOST/..., without a user, a query or a fragment"},
+    form_mode = {.fits = form_fits_mode, .refusal = "must be octal permissions from 0600 to 0666"},
+    form_zone = {.fits = form_fits_zone, .refusal = "must be the name of a time zone, such as Europe/Berlin"},
     form_viewer = {.fits = form_fits_viewer,
                    .refusal = "must be https://HOST/..., http://HOST/... or weasis://..., without a user, and without "
                               "other braces than {study_uid} and {series_uid}"};

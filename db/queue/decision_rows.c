@@ -19,6 +19,18 @@ queue_add_audit(struct queue *queue, const struct queue_audit *audit, int64_t no
                value_text(audit->address), value_text(audit->seen)));
 }
 
+int
+queue_add_look(struct queue *queue, const struct queue_audit *audit, int64_t now_ms)
+{
+    return queue_change(
+        queue,
+        "INSERT INTO audit (at, action, subject, job_id, revision, reason, actor, how, role, address, seen) "
+        "SELECT ?1, 'looked', 'job ' || id, id, revision, '', ?3, ?4, ?5, ?6, '' FROM job WHERE id = ?2 "
+        "ON CONFLICT (actor, job_id, substr(at, 1, 13)) WHERE action = 'looked' DO NOTHING",
+        VALUES(value_time(now_ms), value_int(audit->job_id), value_text(audit->actor), value_text(audit->how),
+               value_text(audit->role), value_text(audit->address)));
+}
+
 /* ----------------------------------------------------------------------------------- pending -- */
 
 struct review_row {

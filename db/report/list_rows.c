@@ -1590,6 +1590,18 @@ static const struct report_field work_fields[] = {
     {"current", "Version", REPORT_CHOICE, NULL, work_versions, NULL},
 };
 
+static const struct report_field audit_fields[] = {
+    {"job", "Job", REPORT_COUNT, "job = $", NULL, NULL},
+    EQUAL(actor, "Person"),
+    EQUAL(action, "Action"),
+    EQUAL(subject, "Subject"),
+    EQUAL(how, "How"),
+    SINCE(since, "Since", "at"),
+    BEFORE(before, "Before", "at"),
+};
+
+static const struct report_sort audit_sorts[] = {{"audit", "audit", true, true}};
+
 /* The text can be a patient's. */
 static const struct report_field search_fields[] = {
     {"text", "A whole number, UID, accession number or patient ID", REPORT_SEARCH,
@@ -1713,8 +1725,9 @@ static const struct report_field results_fields[] = {
     {"instance", "SOP Instance", REPORT_EQUAL, "sop_instance_uid = $ AND sop_instance_uid <> ''", NULL, NULL},
 };
 
-static const struct report_column browse_results[] = {
-    COLUMN(path, "File", TEXT), COLUMN(sop_class_uid, "SOP Class", TEXT), COLUMN(removed_at, "Removed", TIME)};
+static const struct report_column browse_results[] = {COLUMN(path, "File", TEXT),
+                                                      COLUMN(sop_class_uid, "SOP Class", TEXT),
+                                                      COLUMN(job, "Job", NUMBER), COLUMN(removed_at, "Removed", TIME)};
 
 static const struct report_field review_fields[] = {
     EQUAL(pipeline, "Pipeline"),
@@ -1870,6 +1883,7 @@ const struct report_list report_browsed[BROWSE_COUNT] = {
                                  "quarantine", COLUMNS(browse_quarantine), .is_closed = true),
     [BROWSE_REPORTS] = BROWSE("reports", "Reports", "v_nights", reports_fields, reports_sorts, ONLY, ),
     [BROWSE_TRENDS] = BROWSE("trends", "Trends", "v_trends", trends_fields, trends_sorts, ONLY, ),
+    [BROWSE_AUDIT] = BROWSE("audit", "Audit", "v_audit", audit_fields, audit_sorts, "audit", ),
     [BROWSE_CONFIGURATION] = {.key = "config",
                               .heading = "Configuration",
                               .view = "v_configuration",

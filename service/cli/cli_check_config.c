@@ -152,6 +152,8 @@ check_config_summary(const char *path, const struct conf *conf, const struct con
     for (size_t i = 0; i < conf->inbox_count; i++)
         print_inbox(conf, &conf->inboxes[i]);
     print_dicom(&conf->dicom);
+    if (conf->page.socket)
+        printf("web UI: socket %s\n", conf->page.socket);
     if (conf->page.port)
         printf("web UI: %s, port %d%s\n", conf->page.bind[0] ? conf->page.bind : "every address", conf->page.port,
                conf->page.token_file ? ", with a token" : "");

@@ -4,8 +4,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 int
@@ -37,4 +41,33 @@ bind_at(const char *text, int port)
         return error;
     }
     return fd;
+}
+
+int
+bind_socket_at(const char *path, const char *octal_mode)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat status;
+    if (strlen(path) >= sizeof address.sun_path)
+        return -ENAMETOOLONG;
+    strcpy(address.sun_path, path);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    int error = 0;
+    if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode)) {
+        const int other = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        const bool is_stale = other >= 0 && connect(other, (const struct sockaddr *)&address, sizeof address) != 0 &&
+                              errno == ECONNREFUSED;
+        if (other >= 0)
+            close(other);
+        error = !is_stale ? -EADDRINUSE : unlink(path) != 0 ? -errno : 0;
+    }
+    const mode_t before = umask(0777 & ~(mode_t)strtoul(octal_mode, NULL, 8));
+    if (!error && bind(fd, (const struct sockaddr *)&address, sizeof address) != 0)
+        error = -errno;
+    umask(before);
+    if (error)
+        close(fd);
+    return error ? error : fd;
 }

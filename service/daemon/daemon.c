@@ -407,7 +407,7 @@ daemon_on_stop_signal(uv_signal_t *handle, int number)
 static void
 daemon_fill_web(struct core *core)
 {
-    if (core->conf->page.port > 0)
+    if (conf_page_is_open(&core->conf->page))
         pool_fill(core->pool, core->web, NULL);
     else
         pool_empty(core->pool, core->web);

@@ -5,6 +5,7 @@
 #include "service/daemon/daemon.h"
 
 #include "base/test_hook.h"
+#include "service/common/clock.h"
 #include "service/common/decisions/decisions.h"
 #include "service/common/log.h"
 
@@ -14,20 +15,20 @@
 
 /* Sets the role that the person has now. Returns 0 or -errno with a text. */
 static int
-web_find_role(const struct conf_page *page, const struct message_decide *decide, enum person_role *role,
+web_find_role(const struct conf_page *page, const char *name, const char *how, enum person_role *role,
               struct error *error)
 {
     struct persons persons;
-    if (strcmp(decide->how, "proxy") == 0 && page->user_header && person_is_name(decide->person)) {
-        *role = person_proxy_role(page, decide->person);
+    if (strcmp(how, "proxy") == 0 && page->user_header && person_is_name(name)) {
+        *role = person_proxy_role(page, name);
         return 0;
     }
-    if (strcmp(decide->how, "token") != 0 || !page->tokens_file)
+    if (strcmp(how, "token") != 0 || !page->tokens_file)
         return error_set(error, -EACCES, CODE_NONE, "the configuration in force does not authenticate this person");
     int rc = persons_read(page->tokens_file, &persons, error);
     if (rc)
         return rc;
-    const struct person *person = persons_find(&persons, decide->person);
+    const struct person *person = persons_find(&persons, name);
     if (person)
         *role = person->role;
     else
@@ -120,15 +121,42 @@ web_check(const struct core *core, const struct message_decide *decide, struct c
     const struct decision_rule *rule = decision_find(decide->action, decide->subject, &name);
     if (!rule || !web_fill(decide, rule, name, request))
         return error_set(error, -EINVAL, CODE_NONE, "there is no such decision");
-    int rc = web_find_role(page, decide, &role, error);
+    int rc = web_find_role(page, decide->person, decide->how, &role, error);
     if (rc == 0 && role != (enum person_role)person_role_of(decide->role))
         rc = error_set(error, -EACCES, CODE_NONE, "the role of %s has changed: log in again", decide->person);
     return rc ? rc : decision_check(rule, page, decide->person, role, error);
 }
 
+/* Stores that a person has looked at a job. The web process cannot invent persons that the configuration lacks. */
+static void
+web_looked(struct core *core, struct proto_reader *reader)
+{
+    struct message_looked looked;
+    struct error error = {0};
+    enum person_role role = PERSON_VIEWER;
+    if (message_read_looked(reader, &looked))
+        return;
+    if (web_find_role(&core->conf->page, looked.person, looked.how, &role, &error) != 0) {
+        log_warn("page.refused", LOG_STR("action", "looked"), LOG_STR("by", looked.person),
+                 LOG_STR("reason", error.message));
+        return;
+    }
+    const struct queue_audit audit = {.job_id = looked.job,
+                                      .actor = looked.person,
+                                      .how = looked.how,
+                                      .role = person_roles[role],
+                                      .address = looked.address};
+    if (core_change(core))
+        core_failed(core, queue_add_look(core->queue, &audit, clock_unix_ms()), "note who looked at a job");
+}
+
 void
 web_decisions_frame(struct core *core, struct proto_reader *reader)
 {
+    if (reader->type == PROTO_LOOKED) {
+        web_looked(core, reader);
+        return;
+    }
     struct message_decide decide;
     struct control_request request = {0};
     struct error error = {0};

@@ -12,6 +12,7 @@
 #include "service/common/pseudonym.h"
 #include "service/web/web_access.h"
 #include "service/web/web_alerts.h"
+#include "service/web/web_looks.h"
 #include "service/web/web_metrics.h"
 #include "service/web/web_rate.h"
 #include "service/web/web_request.h"
@@ -27,7 +28,8 @@ struct web {
     struct web_alerts alerts;
     struct pseudonym_key key;            /* for hashed identifiers */
     struct web_rate decisions, failures; /* by person, by address */
-    bool lost;                           /* the database failed and may have been replaced */
+    struct web_looks looks;
+    bool lost; /* the database failed and may have been replaced */
 };
 
 /* Returns WEB_SERVER_NOW for paths that need neither the database nor other data that changes, such

@@ -5,6 +5,7 @@
 #include "db/report.h"
 #include "service/common/html/html.h"
 #include "service/common/json.h"
+#include "service/web/web_session.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -351,7 +352,8 @@ api_write(struct api_call *call, struct error *error)
         const size_t digits = strspn(call->identity, "0123456789");
         if (digits > 18 || call->identity[digits])
             return error_set(error, -ENOENT, CODE_NONE, "there is no job of this number");
-        rc = report_series_of(call->web->report, strtoll(call->identity, NULL, 10), &series, error);
+        call->reply->job = strtoll(call->identity, NULL, 10);
+        rc = report_series_of(call->web->report, call->reply->job, &series, error);
         free(series);
     }
     if (rc)
@@ -377,6 +379,18 @@ api_tag(const struct api_call *call, struct web_reply *answer)
     }
 }
 
+static int
+api_check_person(struct api_call *call)
+{
+    const struct web_person *person = call->request->person;
+    if (call->route->role == API_ANYONE || (*person->how && call->route->role == API_PERSON) ||
+        (*person->how && person->role == PERSON_OPERATOR))
+        return 0;
+    return api_refuse(call, HTTP_FORBIDDEN, "Not allowed",
+                      call->route->role == API_PERSON ? "this address is for persons with a name: log in"
+                                                      : "this address is for persons who are operators");
+}
+
 int
 web_api_answer(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
 {
@@ -390,7 +404,9 @@ web_api_answer(struct web *web, const struct web_request *request, struct web_re
         web_api_refuse(HTTP_METHOD_NOT_ALLOWED, "Not done", "this address takes a POST", answer);
         return 0;
     }
-    int rc = api_read_parameters(&call);
+    int rc = api_check_person(&call);
+    if (rc == 0)
+        rc = api_read_parameters(&call);
     if (rc)
         return 0; /* the problem is written */
     if (text_open(&content) != 0)

@@ -72,6 +72,8 @@ api_result(struct api_call *call, struct error *error)
         rc = error_set(error, -ENOENT, CODE_NONE, "there is no file of this instance");
     else if (asprintf(&path, "%s/%s", call->web->conf->root, report_cell(&table, 0, "path")) < 0)
         rc = error_set_system(error, -ENOMEM, "answer");
+    else
+        call->reply->job = (int64_t)report_number(&table, 0, "job");
     report_table_free(&table);
     if (rc)
         return rc;
@@ -92,6 +94,11 @@ static const struct api_parameter decision_parameters[] = {
     {.key = "form", .help = "The token of forms; needed with a cookie"},
     {.key = NULL},
 };
+
+static const struct api_parameter session_parameters[] = {
+    {.key = "secret", .help = "The token of the person", .is_needed = true}, {.key = NULL}};
+static const struct api_parameter session_end_parameters[] = {{.key = "form", .help = "form of me", .is_needed = true},
+                                                              {.key = NULL}};
 
 static const char *const cohort_tables[] = {"cohort", "dictionary", "reasons", "failed", NULL};
 static const char *const yes_or_no[] = {"yes", "no", NULL};
@@ -246,11 +253,31 @@ const struct api_route api_routes[] = {
      .answer = api_cohort,
      .parameters = cohort_parameters,
      .types = {CSV}},
+    LIST("audit", BROWSE_AUDIT,
+         .summary = "Decisions of persons, and jobs that they looked at (v_audit); for operators",
+         .role = API_OPERATOR),
     LIST("config", BROWSE_CONFIGURATION, .summary = "Configuration in force, and a refused one (v_configuration)"),
     {.path = "warnings",
      .summary = "Warnings about the configuration in force, as noctule check-config prints them",
      .kind = API_ANSWER,
      .answer = api_warnings,
+     .types = {JSON}},
+    {.path = "me",
+     .summary = "The person of the request: name, role, and the decisions that it may make",
+     .kind = API_ANSWER,
+     .answer = web_api_me,
+     .types = {JSON}},
+    {.path = "session",
+     .summary = "Logs a person in by a token: sets a cookie, as the page login does",
+     .kind = API_ELSEWHERE,
+     .verb = API_POST,
+     .parameters = session_parameters,
+     .types = {JSON}},
+    {.path = "session/end",
+     .summary = "Logs the person of the cookie out",
+     .kind = API_ELSEWHERE,
+     .verb = API_POST,
+     .parameters = session_end_parameters,
      .types = {JSON}},
     {.path = "versions", .summary = "Versions", .kind = API_ANSWER, .answer = api_versions, .types = {JSON}},
     {.path = "openapi.json",

@@ -114,7 +114,8 @@ web_view_login(const struct web_view *view, struct error *error)
 }
 
 int
-web_log_in(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
+web_log_in_as(struct web *web, const struct web_request *request, struct web_person *found, struct web_reply *answer,
+              struct error *error)
 {
     struct web_form form;
     const char *fault = web_session_foreign(&web->access, request);
@@ -128,14 +129,25 @@ web_log_in(struct web *web, const struct web_request *request, struct web_reply 
         log_info("page.login", LOG_STR("person", person->name));
         web_session_cookie(&web->access, person, strncmp(request->origin, "https", 5) == 0, answer->cookie,
                            sizeof answer->cookie);
-        web_decision_return(form.values[FORM_back], answer);
+        *found = (struct web_person){.how = "token", .role = person->role};
+        memcpy(found->name, person->name, sizeof found->name);
     }
     web_form_free(&form);
     return rc;
 }
 
 int
-web_log_out(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
+web_log_in(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
+{
+    struct web_person ignored;
+    const int rc = web_log_in_as(web, request, &ignored, answer, error);
+    if (rc == 0)
+        web_decision_return("", answer);
+    return rc;
+}
+
+int
+web_session_leave(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
 {
     struct web_form form;
     int rc = web_form_read(request, web->report, &form, error);
@@ -144,12 +156,19 @@ web_log_out(struct web *web, const struct web_request *request, struct web_reply
         if (fault)
             rc = error_set(error, -EACCES, CODE_NONE, "%s", fault);
     }
-    if (rc == 0) {
+    if (rc == 0)
         web_session_cookie(&web->access, NULL, strncmp(request->origin, "https", 5) == 0, answer->cookie,
                            sizeof answer->cookie);
-        web_decision_return("login", answer);
-    }
     web_form_free(&form);
+    return rc;
+}
+
+int
+web_log_out(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
+{
+    const int rc = web_session_leave(web, request, answer, error);
+    if (rc == 0)
+        web_decision_return("login", answer);
     return rc;
 }
 

@@ -33,6 +33,12 @@ int web_view_login(const struct web_view *view, struct error *error);
 int web_log_in(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
 int web_log_out(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
 
+/* The same without an answer but its cookie. */
+int web_log_in_as(struct web *web, const struct web_request *request, struct web_person *found,
+                  struct web_reply *answer, struct error *error);
+int web_session_leave(struct web *web, const struct web_request *request, struct web_reply *answer,
+                      struct error *error);
+
 /* Writes a form with one button, unless the person may not make this decision. */
 void web_form_write(const struct web_view *view, const char *action, const char *subject, const char *label);
 /* Returns whether the person of the request may make this decision. */

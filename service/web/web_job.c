@@ -402,6 +402,7 @@ web_view_job(const struct web_view *view, struct error *error)
     if (rc < 0)
         return rc;
     web_assets_put(WEB_ASSET_VIEWER_STYLE, view->out);
+    *view->job = job.row_count > 0 ? web_request_number(view->request, REQUEST_id) : 0;
     if (job.row_count == 0)
         rc = error_set(error, -ENOENT, CODE_NONE, "not found in the database");
     else if (*view->request->values[REQUEST_list])

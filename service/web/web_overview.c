@@ -341,7 +341,10 @@ overview_parts(const struct web_view *view, const struct report_table *flow, con
     fprintf(out, "%zu destination%s", conf->destination_count, conf->destination_count == 1 ? "" : "s");
     overview_part_end(out);
     overview_part(view, "Web UI", web, MARK_DONE, "Working");
-    fprintf(out, "port %d", conf->page.port);
+    if (conf->page.socket)
+        fputs("Unix socket", out);
+    else
+        fprintf(out, "port %d", conf->page.port);
     overview_part_end(out);
     fputs("</tbody></table></section>\n", out);
 }

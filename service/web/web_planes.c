@@ -251,6 +251,7 @@ web_planes_answer(struct web *web, const struct web_request *request, struct web
     int rc = web_planes_open(web, address.job, &fd, &file, error);
     if (rc == 0)
         rc = plane_make(file, &address, answer, error);
+    answer->job = address.job;
     slices_close(file);
     if (fd >= 0)
         close(fd);

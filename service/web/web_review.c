@@ -293,6 +293,7 @@ web_view_review(const struct web_view *view, struct error *error)
     if (rc == 0) {
         review_write_decided(&review);
         if (review.job.row_count > 0) {
+            *view->job = strtoll(review_cell(&review.job, 0, "job"), NULL, 10);
             review_write_job(&review);
         } else {
             if (job)

@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TICK_MS 1000
@@ -107,6 +108,8 @@ role_on_wake(uv_async_t *wake)
     pthread_mutex_unlock(&slot->lock);
     if (sends)
         child_send(&role->child, &writer);
+    while (web_looks_take(&role->web.looks, &writer))
+        child_send(&role->child, &writer);
 }
 
 static void
@@ -163,6 +166,8 @@ role_on_request(void *context, const struct web_request *request, struct web_rep
     web_answer(&role->web, request, answer);
     if (locks)
         pthread_mutex_unlock(&role->lock);
+    if (web_looks_wait(&role->web.looks))
+        uv_async_send(&role->decision.wake); /* the answer does not wait for it */
     if (!answer->decision)
         return;
     char message[sizeof role->decision.message];
@@ -305,10 +310,10 @@ static int
 role_serve(struct web_role *role)
 {
     const struct conf_page *conf = &role->conf->page;
-    const int fd = bind_at(conf->bind, conf->port);
+    const int fd = conf->socket ? bind_socket_at(conf->socket, conf->socket_mode) : bind_at(conf->bind, conf->port);
     int error = fd < 0 ? fd : listen(fd, BACKLOG) < 0 ? -errno : 0;
     if (error)
-        log_error("page.listen", LOG_STR("bind", conf->bind), LOG_INT("port", conf->port),
+        log_error("page.listen", LOG_STR("bind", conf->socket ? conf->socket : conf->bind), LOG_INT("port", conf->port),
                   LOG_STR("error", strerror(-error)));
     if (!error)
         error = confine_self(CONFINE_PAGE, role->conf);
@@ -329,12 +334,17 @@ int
 web_main(const struct role_args *args)
 {
     struct web_role role = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                            .web.looks.lock = PTHREAD_MUTEX_INITIALIZER,
                             .counts.lock = PTHREAD_MUTEX_INITIALIZER,
                             .decision = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER}};
     struct error error = {0};
     int rc = conf_load(args->config_file, &role.conf, &error);
     if (rc == 0) {
         log_set_level(role.conf->log_level);
+        if (role.conf->page.zone) { /* before the process is confined: its file is read here */
+            setenv("TZ", role.conf->page.zone, 1);
+            tzset();
+        }
         rc = role_open_web(&role, &error);
     }
     if (rc)

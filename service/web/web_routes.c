@@ -90,6 +90,7 @@ answer_preview(struct web *web, const struct web_request *request, struct web_re
         return error_set(error, -ENOENT, CODE_NONE, "this job has no preview");
     answer->type = "image/png";
     answer->bytes = (char *)bytes;
+    answer->job = job;
     return 0;
 }
 
@@ -119,6 +120,8 @@ static const struct web_route routes[] = {
     {.path = "/logout", .title = "Log out", .post = web_log_out},
     {.path = "/decide", .title = "Decision", .post = web_decide},
     {.path = API_ROOT "decisions", .post = web_decide},
+    {.path = API_ROOT "session", .post = web_api_log_in, .open = true},
+    {.path = API_ROOT "session/end", .post = web_api_log_out},
     {.path = API_ROOT "search", .answer = web_api_answer, .reads_body = true},
     {.path = API_ROOT, .answer = web_api_answer}, /* and all below it */
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
@@ -217,7 +220,7 @@ route_view(struct web *web, const struct web_route *route, const struct web_requ
         free(text_close(&content) ? NULL : content.bytes);
         return error_set_system(error, rc, "make the page");
     }
-    const struct web_view view = {web, request, content.out, beside.out};
+    const struct web_view view = {web, request, content.out, beside.out, &answer->job};
     struct web_frame frame = {.routes = routes,
                               .route_count = ROUTES,
                               .route = route,
@@ -452,4 +455,7 @@ web_answer(struct web *web, const struct web_request *asked, struct web_reply *a
     } else {
         route_get(web, route, &request, answer);
     }
+    if (answer->job && request.person && *request.person->how &&
+        (answer->status == HTTP_OK || answer->status == HTTP_NOT_MODIFIED))
+        web_looks_add(&web->looks, request.person, request.address, answer->job, clock_unix_ms());
 }

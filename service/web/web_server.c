@@ -601,6 +601,8 @@ web_server_on_connection(void *context, struct MHD_Connection *connection, void 
             if (address && address->sa_family == AF_INET)
                 inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)address)->sin_addr, client->host,
                           INET6_ADDRSTRLEN);
+            else if (address && address->sa_family == AF_UNIX)
+                snprintf(client->host, sizeof client->host, "socket");
             else if (address && address->sa_family == AF_INET6)
                 inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, client->host,
                           INET6_ADDRSTRLEN);

@@ -134,13 +134,15 @@ session_set(struct web_person *person, const struct person *found)
     memcpy(person->name, found->name, sizeof person->name);
 }
 
-/* A name from anybody but the proxy is refused, even if the request has a token. */
+/* A name from anybody but the proxy is refused, even if the request has a token. Only the proxy may connect to a socket:
+ * there, the secret is needed if one is configured. */
 static bool
 session_of_proxy(const struct web_access *access, const struct web_request *request, const char *name,
                  struct web_person *person)
 {
     const char *secret = request->header(request->connection, SECRET_HEADER);
-    if (!*access->secret || !web_access_is_same(access->secret, secret) || !person_is_name(name))
+    const bool is_proxy = *access->secret ? web_access_is_same(access->secret, secret) : access->page->socket != NULL;
+    if (!is_proxy || !person_is_name(name))
         return false;
     snprintf(person->name, sizeof person->name, "%s", name);
     person->how = "proxy";

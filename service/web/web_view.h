@@ -13,6 +13,7 @@ struct web_view {
     const struct web_request *request;
     FILE *out;
     FILE *beside; /* beside the title: a subtitle, and buttons in <div class="act"> */
+    int64_t *job; /* set to the job whose data the page has */
 };
 
 /* An address of the web UI: a row of the table in web_routes.c. */

@@ -80,7 +80,8 @@ class Deciding(Site):
 
 
 def audit(d):
-    return d.query("SELECT * FROM v_audit ORDER BY audit")
+    """The rows of decisions."""
+    return d.query("SELECT * FROM v_audit WHERE action <> 'looked' ORDER BY audit")
 
 
 def reviewing(daemon, tmp_path, undo=0, options="", **others):

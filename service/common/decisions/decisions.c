@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct decision_rule decision_rules[] = {
+const struct decision_rule decision_rules[] = {
     {"accept", "job", CONF_PAGE_REVIEW, PERSON_REVIEWER, false},
     {"reject", "job", CONF_PAGE_REVIEW, PERSON_REVIEWER, true},
     {"undo", "job", CONF_PAGE_REVIEW, PERSON_REVIEWER, false},
@@ -23,11 +23,13 @@ static const struct decision_rule decision_rules[] = {
     {"unacknowledge", "alert", CONF_PAGE_ALERTS, PERSON_OPERATOR, false},
 };
 
+const size_t decision_rule_count = sizeof decision_rules / sizeof *decision_rules;
+
 const struct decision_rule *
 decision_find(const char *action, const char *subject, const char **name)
 {
     const size_t length = strcspn(subject, " ");
-    for (size_t i = 0; i < sizeof decision_rules / sizeof *decision_rules; i++) {
+    for (size_t i = 0; i < decision_rule_count; i++) {
         const struct decision_rule *rule = &decision_rules[i];
         if (strcmp(rule->action, action) != 0 || strlen(rule->subject) != length ||
             memcmp(rule->subject, subject, length) != 0 || !subject[length] || !subject[length + 1])

@@ -54,6 +54,9 @@ struct decision_rule {
     bool has_reason; /* a reason is required */
 };
 
+extern const struct decision_rule decision_rules[];
+extern const size_t decision_rule_count;
+
 /* Finds the rule for an action on a subject such as "destination PACS", and sets *name to "PACS". Returns NULL if there
  * is none. */
 const struct decision_rule *decision_find(const char *action, const char *subject, const char **name);

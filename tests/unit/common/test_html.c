@@ -65,6 +65,24 @@ START_TEST(a_time_is_local_with_utc_as_tooltip)
     html_time("2025-07-28T23:05:09.000Z", stream.out);
     assert_written(
         "<time datetime=\"2025-07-28T23:05:09.000Z\" title=\"2025-07-28 23:05:09 UTC\">29 Jul 2025 01:05</time>");
+    /* 29 March and 25 October 2026 in Berlin */
+    static const char *const turns[][3] = {{"2026-03-29T00:59:59.000Z", "29 Mar", "01:59"},
+                                           {"2026-03-29T01:00:00.000Z", "29 Mar", "03:00"},
+                                           {"2026-10-25T00:59:59.000Z", "25 Oct", "02:59"},
+                                           {"2026-10-25T01:00:00.000Z", "25 Oct", "02:00"}};
+    setenv("TZ", "Europe/Berlin", 1);
+    tzset();
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+        char expected[160];
+        const time_t now = time(NULL);
+        const bool is_this_year = localtime(&now)->tm_year == 2026 - 1900;
+        snprintf(expected, sizeof expected, "<time datetime=\"%s\" title=\"%.10s %.8s UTC\">%s%s %s</time>",
+                 turns[i][0], turns[i][0], turns[i][0] + 11, turns[i][1], is_this_year ? "" : " 2026", turns[i][2]);
+        html_time(turns[i][0], stream.out);
+        assert_written(expected);
+    }
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    tzset();
     html_time("never", stream.out);
     assert_written("never");
     html_untrusted("3 jobs, 12 at 2025-07-28T23:05Z <b>", stream.out);

@@ -491,9 +491,21 @@ START_TEST(an_audit_row_is_final)
     assert_answer(&s,
                   "SELECT action || subject || job || revision || actor || how || role || address || seen FROM v_audit",
                   "acceptjob 111janetokenreviewer::11.1.1");
+    /* one look per person, job and hour, and none of a job that there is not */
+    struct queue_audit look = audit;
+    look.role = "viewer";
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(queue_add_look(s.queue, &look, SAMPLE_NOW + i * INT64_C(1800000)), 0);
+    look.actor = "joe";
+    ck_assert_int_eq(queue_add_look(s.queue, &look, SAMPLE_NOW), 0);
+    look.job_id = 99;
+    ck_assert_int_eq(queue_add_look(s.queue, &look, SAMPLE_NOW), 0);
+    assert_answer(&s,
+                  "SELECT group_concat(actor || role || subject || revision, ' ') FROM v_audit WHERE action = 'looked'",
+                  "janeviewerjob 11 janeviewerjob 11 joeviewerjob 11");
     ck_assert_int_lt(database_script(&s.queue->db, "UPDATE audit SET actor = 'eve' WHERE id = 1"), 0);
     ck_assert_int_lt(database_script(&s.queue->db, "DELETE FROM audit WHERE id = 1"), 0);
-    assert_answer(&s, "SELECT count(*) FROM v_audit", "1");
+    assert_answer(&s, "SELECT count(*) FROM v_audit", "4");
 }
 
 END_TEST
