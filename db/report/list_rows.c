@@ -1555,6 +1555,12 @@ static const struct report_choice work_versions[] = {
     {NULL, NULL, NULL},
 };
 
+static const struct report_choice work_ways[] = {
+    {"inbox", "an inbox", "sender = ''"},
+    {"network", "C-STORE", "sender <> ''"},
+    {NULL, NULL, NULL},
+};
+
 /* The values of a column, which the index finds one by one. */
 #define VALUES_OF(table, column)                                                                                       \
     "WITH RECURSIVE known (value) AS (SELECT min(" column ") FROM " table " WHERE " column " > '' UNION ALL "          \
@@ -1585,6 +1591,7 @@ static const struct report_field work_fields[] = {
     {"longer", "Longer than (s)", REPORT_AMOUNT, "total_seconds > $", NULL, NULL},
     {"code", "Code", REPORT_EQUAL, "code = upper($)", NULL, NULL},
     EQUAL(sender, "Sender"),
+    {"way", "Received by", REPORT_CHOICE, NULL, work_ways, NULL},
     {"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL},
     {"study", "Study", REPORT_EQUAL, "study_uid = $", NULL, NULL},
     {"current", "Version", REPORT_CHOICE, NULL, work_versions, NULL},

@@ -47,36 +47,19 @@ web_destination_buttons(const struct web_view *view, const char *destination, bo
 }
 
 static void
-file_write_buttons(const struct web_view *view, const struct report_table *files)
+file_write_buttons(const void *context, const struct report_table *files, size_t row)
 {
-    fputs("<section class=\"buttons\"><h2>Decide on quarantined files</h2><ul>", view->out);
-    for (size_t row = 0; row < files->row_count; row++) {
-        char subject[SUBJECT];
-        const char *number = report_cell(files, row, "number"), *code = report_cell(files, row, "code");
-        snprintf(subject, sizeof subject, "file %.20s", number);
-        fprintf(view->out, "<li>File %s, ", number);
-        html_text(code ? code : "", view->out);
-        web_form_write(view, "release", subject, "Release");
-        web_form_write(view, "forget", subject, "Forget");
-        fputs("</li>", view->out);
-    }
-    fputs("</ul></section>\n", view->out);
+    char subject[SUBJECT];
+    snprintf(subject, sizeof subject, "file %.20s", report_cell(files, row, "number"));
+    web_form_write(context, "release", subject, "Release");
+    web_form_write(context, "forget", subject, "Forget");
 }
 
 int
-web_file_buttons(const struct web_view *view, struct error *error)
+web_view_quarantine(const struct web_view *view, struct error *error)
 {
-    struct report_table files;
-    const struct report_query query = web_view_query(view, WEB_QUARANTINED);
-    if (!web_may(view, "release", "file 1"))
-        return 0;
-    const int rc = report_page(view->web->report, WEB_QUARANTINED, &query, &files, error);
-    if (rc < 0)
-        return rc;
-    if (files.row_count > 0)
-        file_write_buttons(view, &files);
-    report_table_free(&files);
-    return 0;
+    const struct html_buttons buttons = {file_write_buttons, view};
+    return web_view_list(view, WEB_QUARANTINED, web_may(view, "release", "file 1") ? &buttons : NULL, error);
 }
 
 static void

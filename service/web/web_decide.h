@@ -53,8 +53,8 @@ void web_form_field(FILE *out, const char *name, const char *value);
  * html_alerts() passes it. */
 void web_alert_buttons(const void *context, const struct alert *alert, FILE *out);
 void web_destination_buttons(const struct web_view *view, const char *destination, bool is_held);
-/* Of the quarantined files that WEB_QUARANTINED lists on this page. Returns 0 or -errno. */
-int web_file_buttons(const struct web_view *view, struct error *error);
+/* Writes the list of quarantined files, with the buttons of each. Returns 0 or -errno. */
+int web_view_quarantine(const struct web_view *view, struct error *error);
 /* Of a job, by its state. Returns 0 or -errno. */
 int web_job_buttons(const struct web_view *view, int64_t job, struct error *error);
 

@@ -132,7 +132,7 @@ destination_row(const struct destinations *all, const struct conf_destination *o
     html_time(is_known ? delivery_cell(table, row, "next") : "", out);
     fputs("</td>", out);
     if (destination_may(all->view)) {
-        fputs("<td class=\"t\">", out);
+        fputs("<td class=\"acts\">", out);
         if (of)
             web_destination_buttons(all->view, name, *hold);
         fputs("</td>", out);

@@ -365,7 +365,11 @@ static int
 job_put_all(const struct web_view *view, const struct report_table *job, struct error *error)
 {
     FILE *out = view->out;
+    const char *state = report_cell(job, 0, "state");
     job_put_subtitle(job, view->beside);
+    if (state && strcmp(state, "REVIEW") == 0)
+        fprintf(view->beside, "<a class=\"button\" href=\"review?id=%" PRId64 "\">Review</a>",
+                web_request_number(view->request, REQUEST_id));
     int rc = job_open_in_viewer(view, report_cell(job, 0, "series_uid"), error);
     fputs("<div class=\"columns\"><div class=\"stack\">", out);
     web_viewer_put(view, web_request_number(view->request, REQUEST_id), "job");
@@ -374,20 +378,20 @@ job_put_all(const struct web_view *view, const struct report_table *job, struct 
     if (rc == 0)
         rc = job_findings(view, error);
     if (rc == 0)
-        rc = web_view_list(view, WEB_JOB_SEGMENTS, error);
+        rc = web_view_list(view, WEB_JOB_SEGMENTS, NULL, error);
     if (rc == 0)
-        rc = web_view_list(view, WEB_JOB_QUANTITIES, error);
+        rc = web_view_list(view, WEB_JOB_QUANTITIES, NULL, error);
     if (rc == 0)
         rc = job_steps(view, error);
     if (rc == 0)
-        rc = web_view_list(view, WEB_JOB_EVENTS, error);
+        rc = web_view_list(view, WEB_JOB_EVENTS, NULL, error);
     fputs("</div><div class=\"stack\">", out);
     if (rc == 0)
         html_details(job, web_view_links, out);
     if (rc == 0)
         rc = job_results(view, job, error);
     if (rc == 0)
-        rc = web_view_list(view, WEB_JOB_DELIVERIES, error);
+        rc = web_view_list(view, WEB_JOB_DELIVERIES, NULL, error);
     fputs("</div></div>", out);
     return rc;
 }

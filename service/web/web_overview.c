@@ -434,7 +434,7 @@ overview_list(const struct web_view *view, enum report_list_name name, struct er
     if (rc < 0)
         return rc;
     if (table.row_count > 0)
-        html_table(&table, overview_links, view->out);
+        html_table(&table, overview_links, NULL, view->out);
     report_table_free(&table);
     return 0;
 }

@@ -68,13 +68,14 @@ received_sender(const struct web_view *view, const struct report_table *senders,
     received_cell("Address", peer && peer->host ? peer->host : "", out);
     received_cell("Called", report_cell(senders, row, "called"), out);
     fputs("<td class=\"n\" data-t=\"Count\">", out);
-    if (work > 0 && name && *name) {
-        fputs("<a href=\"work?since=24h&amp;current=yes&amp;sender=", out);
-        html_query(name, out);
+    if (work > 0) {
+        const bool is_caller = name && *name;
+        fprintf(out, "<a href=\"work?since=24h&amp;current=yes&amp;%s=", is_caller ? "sender" : "way");
+        html_query(is_caller ? name : "inbox", out);
         fputs("\">", out);
     }
     html_count(work, out);
-    fputs(work > 0 && name && *name ? "</a></td>" : "</td>", out);
+    fputs(work > 0 ? "</a></td>" : "</td>", out);
     received_time(report_cell(senders, row, "last"), out);
     fputs("<td>", out);
     html_count((int64_t)report_number(senders, row, "instances"), out);
@@ -181,7 +182,7 @@ received_way(const struct web_view *view, bool broken, const char *name, const c
     html_mark(broken ? MARK_FAILED : MARK_DONE, broken ? "See alerts" : "Open", view->out);
     fprintf(view->out, "</td><td>%s ", name);
     html_untrusted(value, view->out);
-    fputs("</td><td class=\"dim\">", view->out);
+    fputs("</td><td class=\"dim nowrap\">", view->out);
     html_untrusted(note, view->out);
     fputs("</td></tr>\n", view->out);
 }
@@ -225,14 +226,12 @@ received_ways(const struct web_view *view)
 
 /* ------------------------------------------------------------------------------------ page ---- */
 
+static const enum report_list_name received_pulls[] = {WEB_PULLING, WEB_UNPULLED, REPORT_LIST_COUNT};
+
 static int
 received_content(const struct web_view *view, const struct report_table *callers, const struct report_table *senders,
                  struct error *error)
 {
-    static const enum report_list_name quarantine[] = {WEB_QUARANTINED, REPORT_LIST_COUNT};
-
-    static const enum report_list_name pulls[] = {WEB_PULLING, WEB_UNPULLED, REPORT_LIST_COUNT};
-
     struct report_table files;
     int rc = report_page(view->web->report, WEB_CONFIGURATION, &(struct report_query){0}, &files, error);
     if (rc < 0)
@@ -251,15 +250,13 @@ received_content(const struct web_view *view, const struct report_table *callers
 
     fputs("<div class=\"columns\"><div class=\"stack\">\n", view->out);
     received_callers(view, callers, senders);
-    rc = web_view_lists(view, quarantine, error);
-    if (rc == 0)
-        rc = web_file_buttons(view, error);
+    rc = web_view_quarantine(view, error);
     fputs("</div><div class=\"stack\">\n", view->out);
     received_admit(view, callers, files.row_count > 0 ? report_cell(&files, 0, "main") : NULL);
     received_ways(view);
     fputs("</div></div>\n", view->out);
     report_table_free(&files);
-    return rc ? rc : web_view_lists(view, pulls, error);
+    return rc ? rc : web_view_lists(view, received_pulls, error);
 }
 
 int
@@ -267,10 +264,10 @@ web_view_received(const struct web_view *view, struct error *error)
 {
     struct report_table callers, senders;
     const struct report_query query = web_view_query(view, WEB_CALLERS);
-    if (*view->request->values[REQUEST_list]) /* further rows of a list */
-        return web_view_lists(
-            view, (const enum report_list_name[]){WEB_QUARANTINED, WEB_PULLING, WEB_UNPULLED, REPORT_LIST_COUNT},
-            error);
+    if (*view->request->values[REQUEST_list]) { /* further rows of a list */
+        const int rc = web_view_quarantine(view, error);
+        return rc ? rc : web_view_lists(view, received_pulls, error);
+    }
     int rc = report_page(view->web->report, WEB_CALLERS, &query, &callers, error);
     if (rc < 0)
         return rc;

@@ -30,6 +30,42 @@ reports_find_period(const struct web_view *view, const char *day, int64_t *since
     return rc;
 }
 
+/* The states of jobs that a report counts, with their keys. */
+static const char *const reports_states[][2] = {{"done", "DONE"},     {"empty", "EMPTY"},
+                                                {"review", "REVIEW"}, {"rejected", "REJECTED"},
+                                                {"failed", "FAILED"}, {"cancelled", "CANCELLED"}};
+
+enum { STATES = sizeof reports_states / sizeof *reports_states, ADDRESS = 200 };
+
+/* Writes the figures and tables. A number of ended jobs leads to the list that it counts. */
+static void
+reports_write(const struct report_period *period, FILE *out)
+{
+    static const char form[] = "work?ended_since=%s&amp;ended_before=%s&amp;state=%s%s";
+
+    char jobs[STATES][ADDRESS], of_pipeline[STATES][ADDRESS], of_code[ADDRESS];
+    struct html_link figures[STATES + 1] = {{NULL, NULL, NULL}}, pipelines[STATES + 2] = {{NULL, NULL, NULL}};
+    const struct html_link failed[] = {
+        {"jobs", of_code, "code"}, {"job", "job?id=", NULL}, {"series_uid", "series?uid=", NULL}, {NULL, NULL, NULL}};
+    html_report_links links;
+    for (size_t i = 0; i < STATES; i++) {
+        const char *key = reports_states[i][0], *state = reports_states[i][1];
+        snprintf(jobs[i], ADDRESS, form, period->since, period->until, state, "");
+        snprintf(of_pipeline[i], ADDRESS, form, period->since, period->until, state, "&amp;pipeline=");
+        figures[i] = (struct html_link){key, jobs[i], ""};
+        pipelines[i] = (struct html_link){key, of_pipeline[i], "pipeline"};
+    }
+    snprintf(of_code, ADDRESS, form, period->since, period->until, "FAILED", "&amp;code=");
+    pipelines[STATES] = (struct html_link){"pipeline", "work?pipeline=", NULL};
+    for (int i = 0; i < PERIOD_COUNT; i++)
+        links[i] = i == PERIOD_JOBS        ? figures
+                   : i == PERIOD_PIPELINES ? pipelines
+                   : i == PERIOD_FAILED    ? failed
+                                           : web_view_links;
+    html_report_figures(period, (const html_report_links *)&links, out);
+    html_report_tables(period, (const html_report_links *)&links, out);
+}
+
 static int
 reports_period(const struct web_view *view, const char *day, struct error *error)
 {
@@ -45,8 +81,7 @@ reports_period(const struct web_view *view, const char *day, struct error *error
     fputs(" to ", view->beside);
     html_time(period->until, view->beside);
     fputs("</span>", view->beside);
-    html_report_figures(period, view->out);
-    html_report_tables(period, web_view_links, view->out);
+    reports_write(period, view->out);
     report_period_free(period);
     return 0;
 }
@@ -180,7 +215,7 @@ reports_table(const struct web_view *view, enum report_list_name name, struct er
     if (rc < 0)
         return rc;
     if (table.row_count > 0)
-        html_table(&table, reports_links, view->out);
+        html_table(&table, reports_links, NULL, view->out);
     else
         fprintf(view->out, "<section id=\"%s\"><h2>%s</h2><p class=\"dim\">%s</p></section>\n", table.list->key,
                 table.list->heading, table.list->none ? table.list->none : "nothing");
@@ -239,7 +274,7 @@ reports_all(const struct web_view *view, struct error *error)
     if (rc == 0)
         rc = reports_table(view, WEB_BY_SCANNER, error);
     fputs("</div></div>\n", view->out);
-    return rc ? rc : web_view_list(view, WEB_DEVICE_EVENTS, error);
+    return rc ? rc : web_view_list(view, WEB_DEVICE_EVENTS, NULL, error);
 }
 
 int
@@ -253,6 +288,6 @@ web_view_reports(const struct web_view *view, struct error *error)
     }
     web_reports_chips(view, "");
     if (strcmp(list, report_lists[WEB_DEVICE_EVENTS].key) == 0)
-        return web_view_list(view, WEB_DEVICE_EVENTS, error);
+        return web_view_list(view, WEB_DEVICE_EVENTS, NULL, error);
     return *list ? reports_table(view, WEB_NIGHTS, error) : reports_all(view, error);
 }

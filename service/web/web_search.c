@@ -54,7 +54,7 @@ search_series(const struct web_view *view, struct report_query query, struct err
     if (rc < 0)
         return rc;
     if (list.row_count > 0)
-        html_table(&list, web_view_links, view->out);
+        html_table(&list, web_view_links, NULL, view->out);
     else
         fputs("<section><h2>Results</h2><p class=\"dim\">no matching series</p></section>\n", view->out);
     search_more(view, &list);

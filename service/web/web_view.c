@@ -41,7 +41,8 @@ web_view_more(const struct web_view *view, const struct report_table *table)
 }
 
 int
-web_view_list(const struct web_view *view, enum report_list_name name, struct error *error)
+web_view_list(const struct web_view *view, enum report_list_name name, const struct html_buttons *buttons,
+              struct error *error)
 {
     struct report_table table;
     const struct report_list *list = &report_lists[name];
@@ -52,7 +53,7 @@ web_view_list(const struct web_view *view, enum report_list_name name, struct er
         return rc;
     if (list->shape == REPORT_FIGURES) {
         if (table.row_count > 0)
-            html_figures(&table, view->out);
+            html_figures(&table, NULL, view->out);
     } else if (list->shape == REPORT_DETAILS) {
         if (table.row_count > 0)
             html_details(&table, web_view_links, view->out);
@@ -60,7 +61,7 @@ web_view_list(const struct web_view *view, enum report_list_name name, struct er
             rc = error_set(error, -ENOENT, CODE_NONE, "not found in the database");
     } else if (!*continued || strcmp(continued, list->key) == 0) {
         if (table.row_count > 0)
-            html_table(&table, web_view_links, view->out);
+            html_table(&table, web_view_links, buttons, view->out);
         else if (list->none)
             fprintf(view->out, "<section id=\"%s\"><h2>%s</h2><p class=\"dim\">%s</p></section>\n", list->key,
                     list->heading, list->none);
@@ -75,6 +76,6 @@ web_view_lists(const struct web_view *view, const enum report_list_name *names, 
 {
     int rc = 0;
     for (; rc == 0 && *names != REPORT_LIST_COUNT; names++)
-        rc = web_view_list(view, *names, error);
+        rc = web_view_list(view, *names, NULL, error);
     return rc;
 }

@@ -46,8 +46,9 @@ struct report_query web_view_query(const struct web_view *view, enum report_list
 
 /* Writes a list in its shape: figures, details, or rows with a link to the next ones. Without rows,
  * writes the list's text for that, or leaves the section out. If the request continues another list
- * of rows, writes only that one. Returns -ENOENT for details without a row. */
-int web_view_list(const struct web_view *view, enum report_list_name name, struct error *error);
+ * of rows, writes only that one. `buttons` of its rows may be NULL. Returns -ENOENT for details without a row. */
+int web_view_list(const struct web_view *view, enum report_list_name name, const struct html_buttons *buttons,
+                  struct error *error);
 /* Writes several lists, up to REPORT_LIST_COUNT. */
 int web_view_lists(const struct web_view *view, const enum report_list_name *names, struct error *error);
 /* Writes the link to the next rows, if there are more. */

@@ -135,11 +135,11 @@ log_level = "debug";
 """ + pipelines.format(segment=SEGMENT)
 
 
-def busy_site(daemon, tmp_path, **others):
+def busy_site(daemon, tmp_path, make=Site, **others):
     """The web UI of a service with one failed job, one under review, one done but not delivered, and one refused
     series. Sender-controlled texts are hostile."""
-    site = Site(daemon, settings=settings_of(tmp_path / "daemon0" / "root"),
-                extra=QUICK + f"destinations = ( {to_archive(free_port())} );\n", **others).start()
+    site = make(daemon, settings=settings_of(tmp_path / "daemon0" / "root"),
+                extra=QUICK + f"destinations = ( {to_archive(free_port())} );\n" + others.pop("extra", ""), **others).start()
     d = site.daemon
     with pydicom.config.disable_value_validation():
         drop(about(small(tmp_path / "done"), AccessionNumber=ACCESSION, PatientID=PATIENT), d.inbox / "done")

@@ -16,9 +16,14 @@ SECONDS = 5  # in which a page must show a state that /readyz has
 
 
 def numbers(page):
-    """Returns each number of a page that is a link to a list: its address and the number."""
-    found = re.findall(r'<a(?: class="total")? href="((?:work|deliveries)\?[^"]*)">(?:<bdi>)?([\d,]+)', page)
-    return [(address.replace("&amp;", "&"), int(number.replace(",", ""))) for address, number in found]
+    """Returns each number of a page that is a link to a list, a chip too: its address and the number."""
+    found = []
+    for before, href, after, text in re.findall(r'<a ([^>]*?)href="((?:work|deliveries)(?:\?[^"]*)?)"([^>]*)>(.*?)</a>', page, re.S):
+        text = re.sub(r"<[^>]*>", "", text).strip()
+        number = re.fullmatch(r"[^\d]* ([\d,]+)" if "chip" in before else r"([\d,]+)(?: [a-z ]+)?", text)
+        if number and "limit=" not in href and not (number[1] == "0" and "aria-current" in after):
+            found.append((href.replace("&amp;", "&"), int(number[1].replace(",", ""))))
+    return found
 
 
 def charted(page):
@@ -29,7 +34,25 @@ def charted(page):
 
 def listed(site, address):
     """Returns the number of rows of a list."""
-    return len(json.loads(site.text(f"api/v1/{address}&limit=1000"))["items"])
+    return len(json.loads(site.text(f"api/v1/{address}{'&' if '?' in address else '?'}limit=1000"))["items"])
+
+
+def crawled(site):
+    """Returns the text of each page that links lead to, by its address, but not in each order."""
+    pages, left = {}, ["./"]
+    while left:
+        address = left.pop()
+        pages[address] = site.text(address)
+        left += [link for link in site.page(address).links()
+                 if not link.startswith(("api/", "preview")) and not re.search("#|sort=|live=", link) and link not in pages and link not in left]
+    return pages
+
+
+# Integers in tables that count no rows of a list: numbers of objects, images, attempts, measured values.
+NO_COUNTS = {"Job", "Delivery", "Segment", "Max", "Min", "File", "Images", "Tries", "Attempts", "Frames", "Number", "Revision", "Priority", "Found", "Expected", "Voxels", "Parts",
+             "Slices", "Planes", "Warnings", "Devices", "Instances", "Stack", "Events", "volume", "mean", "Example"}
+# Counts of a report for which no list has a filter: by the time of completion of a series, of quarantine or of an attempt, and by device.
+ONLY_IN_REPORTS = {"Series", "Refused", "Results", "Files", "Times", "Jobs"}
 
 
 def test_each_number_is_that_of_its_list(daemon, tmp_path):
@@ -38,19 +61,32 @@ def test_each_number_is_that_of_its_list(daemon, tmp_path):
     storescu(d.port, *phantom(tmp_path / "us", "--size", "16x16x3", "--seed", "77"))
     wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the job of the sent series")
     wait_for(lambda: len(d.query("SELECT 1 FROM v_deliveries WHERE attempts > 0")) == 2, 60, "its delivery")
-    counts = {}
-    for path in ("", "received", "reports", "settings"):
-        page = site.text(path)
+    pages, counts, lists, alone = crawled(site), {}, {}, {}
+    assert {"work", "deliveries", "received", "reports", "reports?day=now", "settings", "cohort", "job?id=1"} <= set(pages)
+    for path, page in pages.items():
         for address, number in numbers(page) + charted(page):
-            assert listed(site, address) == number > 0, (path, address)
+            if address not in lists:
+                lists[address] = listed(site, address)
+            assert lists[address] == number > 0, (path, address, lists[address], number)
             counts[path] = counts.get(path, 0) + 1
-    assert counts[""] >= 7 and counts["received"] >= 2 and counts["reports"] >= 7 and counts["settings"] >= 2, counts
-    assert "5 series and jobs</a>" in site.text("received")
+        # A number without a link is 0, or counts no rows of a list.
+        cells = re.findall(r'<td class="n"[^>]*data-t="([^"]*)">(.*?)</td>', page)
+        left = {title for title, text in cells if re.fullmatch(r"(<[^a][^>]*>)*[1-9][\d,]*(<[^>]*>)*", text)} - NO_COUNTS
+        left -= ONLY_IN_REPORTS if path.startswith("reports?day=") else set()
+        alone.update({path: left} if left else {})
+        assert not [text for _, text in cells if re.fullmatch(r"<a[^>]*>0</a>", text)], path
+    assert not alone
+    assert counts["./"] >= 7 and counts["received"] >= 3 and counts["reports"] >= 7 and counts["settings"] >= 2, counts
+    assert counts["reports?day=now"] >= 7 and counts["work"] >= 5 and counts["deliveries"] >= 2, counts
+    assert "5 series and jobs</a>" in pages["received"]
+    # The inboxes have a row with a link, as each caller has.
+    (row,) = [row for row in re.findall(r"<tr.*?</tr>", pages["received"], re.S) if ">inboxes<" in row.replace("<bdi>", "").replace("</bdi>", "")]
+    assert "way=inbox" in row and ">4</a>" in row
     # 0 is no link, and what does not work says what would appear
-    assert re.search(r"<span>0 running</span>", site.text("")) and "Synthetic" not in site.text("settings")
+    assert re.search(r"<span>0 running</span>", pages["./"]) and "Synthetic" not in pages["settings"]
     # The menu counts what waits for a person and what is not delivered.
-    assert re.search(r'href="review">Review<span class="count person">1<', site.text("settings"))
-    assert re.search(r'href="deliveries">Deliveries<span class="count bad">2<', site.text("settings"))
+    assert re.search(r'href="review">Review<span class="count person">1<', pages["settings"])
+    assert re.search(r'href="deliveries">Deliveries<span class="count bad">2<', pages["settings"])
     assert f'href="job?id={series_of(d, "REVIEW")["job"]}"' in site.text("cohort?of=brain-mr/Brain")
     assert d.stop() == 0
 

@@ -34,7 +34,7 @@ report_write_html(const struct report_content *report, FILE *out)
     if (html_alerts(&report->alerts->list, true, NULL, NULL, out) == 0)
         fputs("<p class=\"dim\">No job and no result waits for a condition.</p>", out);
     fputs("</section>\n", out);
-    html_report_figures(period, out);
+    html_report_figures(period, NULL, out);
     report_html_previews(report, out);
     html_report_tables(period, NULL, out);
     fputs("</main></body></html>\n", out);

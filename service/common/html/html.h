@@ -82,14 +82,22 @@ void html_state(const char *name, FILE *out);
 struct html_link {
     const char *key;  /* key of the column; NULL ends a list of links */
     const char *href; /* "job?id=" */
-    const char *of; /* key of the column whose value follows instead of the cell's; NULL: the cell's. 0 has no link. */
+    /* Key of the column whose value follows instead of the cell's, "": none; then 0 has no link. NULL: the cell's. */
+    const char *of;
 };
 
-/* Writes a section: its heading, the first rows with one line each, and the number of further rows. The last column
- * unfolds the values that are REPORT_BELOW. `links` may be NULL. */
-void html_table(const struct report_table *table, const struct html_link *links, FILE *out);
-/* Writes the only row of a table as a section of names and figures. */
-void html_figures(const struct report_table *table, FILE *out);
+/* Writes the buttons of a row, which are the last cell of it. */
+struct html_buttons {
+    void (*write)(const void *context, const struct report_table *table, size_t row);
+    const void *context;
+};
+
+/* Writes a section: its heading, the first rows with one line each, and the number of further rows. A column unfolds the
+ * values that are REPORT_BELOW. `links` and `buttons` may be NULL. */
+void html_table(const struct report_table *table, const struct html_link *links, const struct html_buttons *buttons,
+                FILE *out);
+/* Writes the only row of a table as a section of names and figures. `links` may be NULL. */
+void html_figures(const struct report_table *table, const struct html_link *links, FILE *out);
 
 /* Writes all cells of a table's only row, one per line. */
 void html_details(const struct report_table *table, const struct html_link *links, FILE *out);
@@ -128,8 +136,11 @@ struct html_chart {
 
 void html_chart(const struct report_table *table, const struct html_chart *chart, FILE *out);
 
-/* Write the figures and charts of a report, or its tables except those of results under review. */
-void html_report_figures(const struct report_period *period, FILE *out);
-void html_report_tables(const struct report_period *period, const struct html_link *links, FILE *out);
+/* The links of each list of a report, or NULL. */
+typedef const struct html_link *html_report_links[PERIOD_COUNT];
+
+/* Write the figures and charts of a report, or its tables except those of results under review. `links` may be NULL. */
+void html_report_figures(const struct report_period *period, const html_report_links *links, FILE *out);
+void html_report_tables(const struct report_period *period, const html_report_links *links, FILE *out);
 
 #endif

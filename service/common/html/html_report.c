@@ -2,7 +2,7 @@
 #include "service/common/html/html.h"
 
 void
-html_report_figures(const struct report_period *period, FILE *out)
+html_report_figures(const struct report_period *period, const html_report_links *links, FILE *out)
 {
     static const struct html_bar series[] = {{.key = "accepted", .word = "accepted", .class = "c2"},
                                              {.key = "refused", .word = "refused", .class = "cf"}};
@@ -15,7 +15,7 @@ html_report_figures(const struct report_period *period, FILE *out)
     fputs("<div class=\"tiles\">\n", out);
     for (int i = 0; i < PERIOD_COUNT; i++)
         if (period->tables[i].list->shape == REPORT_FIGURES)
-            html_figures(&period->tables[i], out);
+            html_figures(&period->tables[i], links ? (*links)[i] : NULL, out);
     fputs("</div>\n<div class=\"tiles\">\n", out);
     for (size_t i = 0; i < sizeof charts / sizeof *charts; i++) {
         fputs("<section>", out);
@@ -26,10 +26,10 @@ html_report_figures(const struct report_period *period, FILE *out)
 }
 
 void
-html_report_tables(const struct report_period *period, const struct html_link *links, FILE *out)
+html_report_tables(const struct report_period *period, const html_report_links *links, FILE *out)
 {
     for (int i = 0; i < PERIOD_COUNT; i++)
         if (period->tables[i].list->shape != REPORT_FIGURES && period->tables[i].row_count > 0 && i != PERIOD_HOURS &&
             i != PERIOD_REVIEW)
-            html_table(&period->tables[i], links, out);
+            html_table(&period->tables[i], links ? (*links)[i] : NULL, NULL, out);
 }

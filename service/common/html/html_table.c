@@ -52,7 +52,7 @@ html_cell(const struct report_table *table, size_t row, size_t column, const str
     if (link && link->of && strcmp(text, "0") == 0)
         link = NULL;
     if (link) {
-        const char *value = link->of ? report_cell(table, row, link->of) : text;
+        const char *value = !link->of ? text : *link->of ? report_cell(table, row, link->of) : "";
         fprintf(out, "<a href=\"%s", link->href);
         html_query(value ? value : "", out);
         fputs("\">", out);
@@ -136,7 +136,8 @@ html_rest(const struct report_table *table, size_t row, const struct html_link *
 }
 
 static void
-html_row(const struct report_table *table, size_t row, const struct html_link *links, FILE *out)
+html_row(const struct report_table *table, size_t row, const struct html_link *links,
+         const struct html_buttons *buttons, FILE *out)
 {
     fputs("<tr>", out);
     for (size_t i = 0; i < table->list->column_count; i++) {
@@ -155,11 +156,17 @@ html_row(const struct report_table *table, size_t row, const struct html_link *l
     }
     if (html_has_below(table))
         html_rest(table, row, links, out);
+    if (buttons) {
+        fputs("<td class=\"acts\">", out);
+        buttons->write(buttons->context, table, row);
+        fputs("</td>", out);
+    }
     fputs("</tr>\n", out);
 }
 
 void
-html_table(const struct report_table *table, const struct html_link *links, FILE *out)
+html_table(const struct report_table *table, const struct html_link *links, const struct html_buttons *buttons,
+           FILE *out)
 {
     const size_t rows = table->row_count < MAX_ROWS ? table->row_count : MAX_ROWS;
     fprintf(out, "<section id=\"%s\"><h2>", table->list->key);
@@ -174,9 +181,10 @@ html_table(const struct report_table *table, const struct html_link *links, FILE
         fputs("</th>", out);
     }
     fputs(html_has_below(table) ? "<th scope=\"col\">Details</th>" : "", out);
+    fputs(buttons ? "<th scope=\"col\">Decide</th>" : "", out);
     fputs("</tr></thead>\n<tbody>", out);
     for (size_t row = 0; row < rows; row++)
-        html_row(table, row, links, out);
+        html_row(table, row, links, buttons, out);
     fputs("</tbody></table>", out);
     if (rows < table->row_count || table->list->hint) {
         fputs("<footer>", out);
@@ -193,7 +201,7 @@ html_table(const struct report_table *table, const struct html_link *links, FILE
 }
 
 void
-html_figures(const struct report_table *table, FILE *out)
+html_figures(const struct report_table *table, const struct html_link *links, FILE *out)
 {
     static const char *const alarms[] = {"failed", "refused", "review", "quarantined"};
 
@@ -206,7 +214,7 @@ html_figures(const struct report_table *table, FILE *out)
         for (size_t k = 0; k < sizeof alarms / sizeof *alarms; k++)
             is_alarm = is_alarm || (strcmp(column->key, alarms[k]) == 0 && strcmp(table->cells[i], "0") != 0);
         fprintf(out, "<div%s><dt>%s</dt><dd>", is_alarm ? " class=\"alarm\"" : "", column->title);
-        html_cell(table, 0, i, NULL, out);
+        html_cell(table, 0, i, links, out);
         fputs("</dd></div>", out);
     }
     fputs("</dl></section>\n", out);

@@ -157,7 +157,7 @@ START_TEST(cells_lead_somewhere)
     char job[] = "7", share[] = "0.424", uid[] = "1.2\"><b>";
     char *cells[] = {job, share, uid, NULL, NULL, NULL};
     const struct report_table table = {.list = &list, .cells = cells, .row_count = 2};
-    html_table(&table, links, stream.out);
+    html_table(&table, links, NULL, stream.out);
     ck_assert_int_eq(text_close(&stream), 0);
     ck_assert_ptr_nonnull(strstr(stream.bytes, "<a href=\"job?id=7\"><bdi>7</bdi></a>"));
     ck_assert_ptr_nonnull(

@@ -138,6 +138,8 @@ START_TEST(each_field_filters)
         {"modality", "ct", "7531"},
         {"scanner", "CT0", "63"},
         {"sender", "AE", "7654321"},
+        {"way", "network", "7654321"},
+        {"way", "inbox", ""},
         {"destination", "PACS", "1"},
         {"undelivered", "PACS", ""},
         {"undelivered", "SHARE", "1"},
