@@ -108,7 +108,7 @@ web_view_login(const struct web_view *view, struct error *error)
         return error_set(error, -ENOENT, CODE_NONE, "this web UI has no login (page.tokens_file)");
     fputs("<section class=\"login\"><form method=\"post\" action=\"login\"><label for=\"secret\">Token</label>"
           "<input id=\"secret\" name=\"secret\" type=\"password\" autocomplete=\"current-password\" required "
-          "maxlength=\"500\"><button>Log in</button></form></section>\n",
+          "maxlength=\"500\"><button class=\"primary\">Log in</button></form></section>\n",
           view->out);
     return 0;
 }

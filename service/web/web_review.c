@@ -85,7 +85,7 @@ review_write_decided(const struct review *review)
         fputs(": ", out);
         review_text(review, table, row, "by");
         fprintf(out, " %sed it. Final at ", review_cell(table, row, "decision"));
-        review_text(review, table, row, "final");
+        html_time(review_cell(table, row, "final"), out);
         fputs("</span>", out);
         web_form_write(review->view, "undo", subject, "Undo");
         fputs("</li>", out);
@@ -108,7 +108,7 @@ review_write_waiting(const struct review *review)
                 strcmp(job, shown) == 0 ? " aria-current=\"true\"" : "", job);
         review_text(review, table, row, "pipeline");
         fputs("</strong> <span class=\"small dim\">", out);
-        review_text(review, table, row, "since");
+        html_time(review_cell(table, row, "since"), out);
         fputs("</span><br><span class=\"small\">", out);
         review_text(review, table, row, "message");
         fputs("</span></a></li>", out);
@@ -145,7 +145,7 @@ review_write_before(const struct review *review)
         else
             fprintf(out, "<a href=\"job?id=%" PRId64 "\">Last accepted result</a> of this patient, ", job);
         if (strcmp(which, "patient") == 0)
-            review_text(review, table, row, "ended");
+            html_time(review_cell(table, row, "ended"), out);
         fputs("<br>", out);
         review_text(review, table, row, "label");
         fprintf(out, ": %s %s</figcaption></figure>\n", review_cell(table, row, "volume"),
@@ -232,7 +232,8 @@ review_write_forms(const struct review *review)
     if (web_form_begin(review->view, "reject", subject, back)) {
         may = true;
         web_form_field(out, "seen", version);
-        fputs("<label for=\"reason\">Reason</label><input id=\"reason\" name=\"reason\" required maxlength=\"400\" "
+        fputs("<label for=\"reason\">Reason (needed to reject)</label><input id=\"reason\" name=\"reason\" required "
+              "maxlength=\"400\" "
               "list=\"reasons\" autocomplete=\"off\" data-key=\"r\"><datalist id=\"reasons\">",
               out);
         for (size_t row = 0; row < review->reasons.row_count; row++) {
@@ -278,9 +279,11 @@ review_write_job(const struct review *review)
     review_write_result(review);
     fputs("<div class=\"decision\">", out);
     review_write_broken(review);
-    fputs("<section><h2>Decision</h2>", out);
+    fputs("<section class=\"forms\"><h2>Decision</h2>", out);
     review_write_forms(review);
-    fputs("</section></div></div>\n", out);
+    fputs("</section>", out);
+    review_write_decided(review); /* here the picture keeps its place */
+    fputs("</div></div>\n", out);
     web_assets_put(WEB_ASSET_REVIEW_SCRIPT, out);
 }
 
@@ -291,19 +294,19 @@ web_view_review(const struct web_view *view, struct error *error)
     const int64_t job = web_request_number(view->request, REQUEST_id);
     const int rc = review_read(&review, error);
     if (rc == 0) {
-        review_write_decided(&review);
         if (review.job.row_count > 0) {
             *view->job = strtoll(review_cell(&review.job, 0, "job"), NULL, 10);
             review_write_job(&review);
         } else {
+            review_write_decided(&review);
             if (job)
                 fprintf(view->out, "<p><a href=\"job?id=%" PRId64 "\">Job %" PRId64 "</a> is not under review.</p>",
                         job, job);
             if (review.waiting.row_count > 0)
                 review_write_waiting(&review);
             else
-                fputs("<section><p class=\"dim\">no results under review: one appears here if it breaks an "
-                      "expectation of its pipeline</p></section>\n",
+                fputs("<section><p class=\"dim\">No result is under review. One appears here if it breaks an "
+                      "expectation of its pipeline.</p></section>\n",
                       view->out);
         }
     }

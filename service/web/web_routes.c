@@ -162,8 +162,25 @@ route_is_api(const struct web_route *route)
     return route && strncmp(route->path, API_ROOT, strlen(API_ROOT)) == 0;
 }
 
+/* Adds the person, the state of the service and the counts of the menu, if the database has them. */
 static void
-route_refuse(const struct web_route *route, int status, const char *title, const char *why, struct web_reply *answer)
+route_frame_state(struct web *web, const struct web_request *request, struct web_frame *frame)
+{
+    struct error unread;
+    frame->web = web;
+    frame->request = request;
+    if (!web->report)
+        return;
+    report_bound(web->report, QUERY_SECONDS);
+    if (web_make_alerts(web, &unread) == 0)
+        frame->alerts = &web->alerts.list;
+    web_frame_count(web->report, frame, &unread);
+    report_release(web->report);
+}
+
+static void
+route_refuse(struct web *web, const struct web_request *request, const struct web_route *route, int status,
+             const char *title, const char *why, struct web_reply *answer)
 {
     char *text = NULL;
     size_t size = 0;
@@ -176,13 +193,22 @@ route_refuse(const struct web_route *route, int status, const char *title, const
         answer->type = "text/plain; charset=utf-8";
         fprintf(answer->out, "%s: %s\n", title, why);
     } else if (out) {
-        fputs("<section><p>", out);
+        struct web_frame frame = {.routes = routes, .route_count = ROUTES, .title = title, .beside = ""};
+        const bool logs_in = status == HTTP_UNAUTHORIZED && web->conf->page.tokens_file;
+        fputs("<section class=\"refusal\"><p>", out);
         html_text(why, out);
-        fputs("</p></section>\n", out);
+        fprintf(out, "</p><p><a class=\"button\" href=\"%s\">%s</a></p></section>\n",
+                logs_in                   ? "login"
+                : status == HTTP_CONFLICT ? "review"
+                                          : "./",
+                logs_in                   ? "Log in"
+                : status == HTTP_CONFLICT ? "Review"
+                                          : "Overview");
         fflush(out);
-        web_frame_write(
-            &(struct web_frame){.routes = routes, .route_count = ROUTES, .title = title, .content = text, .beside = ""},
-            answer->out);
+        frame.content = text;
+        if (request->person)
+            route_frame_state(web, request, &frame);
+        web_frame_write(&frame, answer->out);
     }
     if (out)
         fclose(out);
@@ -320,7 +346,7 @@ route_refuse_post(struct web *web, const struct web_route *route, const struct w
     if (!request->person)
         web_rate_use(&web->failures, request->address, clock_steady_ms());
     log_info("page.refused", LOG_STR("path", route->path), LOG_INT("status", kinds[i].status), LOG_STR("reason", why));
-    route_refuse(route, kinds[i].status, kinds[i].title, why, answer);
+    route_refuse(web, request, route, kinds[i].status, kinds[i].title, why, answer);
 }
 
 static void
@@ -390,12 +416,13 @@ route_query(struct web *web, const struct web_route *route, const struct web_req
 
 /* Refuses a request without the credentials that it needs. */
 static void
-route_refuse_stranger(const struct web *web, const struct web_route *route, struct web_reply *answer)
+route_refuse_stranger(struct web *web, const struct web_request *request, const struct web_route *route,
+                      struct web_reply *answer)
 {
     const struct conf_page *page = &web->conf->page;
     /* The browser asks for a token of page.token_file; those of persons have a page for it. */
     answer->needs_token = !page->tokens_file && !page->user_header;
-    route_refuse(route, HTTP_UNAUTHORIZED, "Token required",
+    route_refuse(web, request, route, HTTP_UNAUTHORIZED, "Token required",
                  page->tokens_file
                      ? "log in: this web UI has the page login, and takes the token of a person as a bearer token"
                  : page->user_header ? "the proxy has not named the person"
@@ -409,20 +436,20 @@ route_get(struct web *web, const struct web_route *route, const struct web_reque
     struct error error = {0};
     const int rc = route_handle(web, route, request, answer, &error);
     if (rc == -ENOENT) {
-        route_refuse(route, HTTP_NOT_FOUND, "Not found", error.message, answer);
+        route_refuse(web, request, route, HTTP_NOT_FOUND, "Not found", error.message, answer);
     } else if (rc == -EINVAL) {
-        route_refuse(route, HTTP_BAD_REQUEST, "Bad parameter", error.message, answer);
+        route_refuse(web, request, route, HTTP_BAD_REQUEST, "Bad parameter", error.message, answer);
     } else if (rc == -ETIMEDOUT) {
-        route_refuse(route, HTTP_SERVICE_UNAVAILABLE, "Too slow",
+        route_refuse(web, request, route, HTTP_SERVICE_UNAVAILABLE, "Too slow",
                      "the database query took too long; use sqlite3 instead (views v_jobs, v_series)", answer);
     } else if (rc == -EFBIG) {
-        route_refuse(route, HTTP_CONTENT_TOO_LARGE, "Too large", error.message, answer);
+        route_refuse(web, request, route, HTTP_CONTENT_TOO_LARGE, "Too large", error.message, answer);
     } else if (rc == -EBADMSG && (error.code == CODE_SLICES_DAMAGED || error.code == CODE_SLICES_VERSION)) {
         log_warn("page.damaged", LOG_STR("path", request->path), LOG_STR("reason", error.message));
-        route_refuse(route, HTTP_SERVER_ERROR, code_name(error.code), error.message, answer);
+        route_refuse(web, request, route, HTTP_SERVER_ERROR, code_name(error.code), error.message, answer);
     } else if (rc) { /* The reason may contain paths. Only the log and authorized users get it. */
         log_warn("page.failed", LOG_STR("path", route->path), LOG_STR("reason", error.message));
-        route_refuse(route, HTTP_SERVICE_UNAVAILABLE, "Not ready",
+        route_refuse(web, request, route, HTTP_SERVICE_UNAVAILABLE, "Not ready",
                      route->open ? "see the log of noctuled" : error.message, answer);
     }
 }
@@ -437,12 +464,12 @@ web_answer(struct web *web, const struct web_request *asked, struct web_reply *a
     if (known && web_session_identify(&web->access, &request, &person))
         request.person = &person;
     if (!known) {
-        route_refuse(route, HTTP_MISDIRECTED_REQUEST, "Wrong host name",
+        route_refuse(web, &request, route, HTTP_MISDIRECTED_REQUEST, "Wrong host name",
                      "this host name is not configured (page.hosts)", answer);
     } else if (!(route && route->open) && !request.person) {
-        route_refuse_stranger(web, route, answer);
+        route_refuse_stranger(web, &request, route, answer);
     } else if (!route) {
-        route_refuse(NULL, HTTP_NOT_FOUND, "Not found", "this page does not exist", answer);
+        route_refuse(web, &request, NULL, HTTP_NOT_FOUND, "Not found", "this page does not exist", answer);
     } else if (route->moved) {
         route_move(route, &request, answer);
     } else if (request.posts && route->reads_body) {
@@ -451,7 +478,7 @@ web_answer(struct web *web, const struct web_request *asked, struct web_reply *a
         route_post(web, route, &request, answer);
     } else if (!route->view && !route->lists && !route->answer) {
         answer->posts_only = true;
-        route_refuse(route, HTTP_METHOD_NOT_ALLOWED, "Not done", "this address takes a POST", answer);
+        route_refuse(web, &request, route, HTTP_METHOD_NOT_ALLOWED, "Not done", "this address takes a POST", answer);
     } else {
         route_get(web, route, &request, answer);
     }
