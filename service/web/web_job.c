@@ -258,7 +258,8 @@ job_put_step(const struct report_table *table, size_t row, double total, FILE *o
     if (at)
         html_time(at, out);
     fputs("</td><td data-t=\"Detail\">", out);
-    html_untrusted(what ? what : "", out);
+    if (what && *what)
+        html_untrusted(what, out);
     fputs("</td></tr>\n", out);
 }
 
