@@ -182,6 +182,7 @@ static void
 route_refuse(struct web *web, const struct web_request *request, const struct web_route *route, int status,
              const char *title, const char *why, struct web_reply *answer)
 {
+    struct web_request shown = *request;
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -206,8 +207,9 @@ route_refuse(struct web *web, const struct web_request *request, const struct we
                                           : "Overview");
         fflush(out);
         frame.content = text;
+        shown.values[REQUEST_q] = ""; /* a search in an address is not repeated */
         if (request->person)
-            route_frame_state(web, request, &frame);
+            route_frame_state(web, &shown, &frame);
         web_frame_write(&frame, answer->out);
     }
     if (out)

@@ -21,7 +21,7 @@ SCROLLS = """[...document.querySelectorAll("body *")].filter(e => e.getBoundingC
     && !e.closest(".hidden, .skip, .sprite")).map(e => e.outerHTML.slice(0, 120)).slice(0, 5)"""
 SHOWN = "e.checkVisibility({contentVisibilityAuto: true, visibilityProperty: true}) && e.getClientRects().length > 0"
 KANJI = "脳" * 64
-PLACES = (*PAGES, "review?id={review}", "job?id={review}", "job?id={done}", "job?id={failed}", "series?uid={refused}", "search?q={review}",
+PLACES = (*PAGES, "review?id={review}", "job?id={review}", "job?id={done}", "job?id={failed}", "series?uid={refused}",
           "cohort?of=brain-mr/Brain", "work?state=CANCELLED", "deliveries?state=WAITING", "login")
 ERRORS = {"nothing": 404, "work?x=1": 400, "job?id=999": 404}
 
