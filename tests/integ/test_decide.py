@@ -12,7 +12,7 @@ import time
 import urllib.parse
 
 import pytest
-from conftest import daemons, drop, phantom, wait_for
+from conftest import Clock, daemons, drop, phantom, wait_for
 from test_deliveries import destinations, states, to_folder, wait_states
 from test_page import Site
 from test_review import expecting, small, under_review, wait_review
@@ -416,6 +416,23 @@ def test_undone(daemon, tmp_path):
     assert late.status == 409 and "over" in late.json["detail"]
     (job,) = d.jobs()
     assert (job["state"], job["reviewed_by"]) == ("DONE", "rita")
+    assert d.stop() == 0
+
+
+def test_the_last_moment_of_an_undo(daemon, tmp_path):
+    """Of 600 s by the clock of the daemon: after 540 s a decision is undone, after 660 s it is final and its result is sent."""
+    clock = Clock(tmp_path)
+    site = reviewing(daemon, tmp_path, undo=600, environment=clock.environment)
+    d = site.daemon
+    assert site.post("rita", **ACCEPT).status == 200
+    clock.pass_time(540)
+    assert site.post("rita", action="undo", subject="job 1").status == 200 and states(d) == []
+    assert site.post("rita", **ACCEPT).status == 200
+    clock.pass_time(660)
+    wait_states(d, ("OUT", "SENT"))
+    late = site.post("rita", action="undo", subject="job 1")
+    assert late.status == 409 and "over" in late.json["detail"]
+    assert [row["action"] for row in audit(d)] == ["accept", "undo", "accept"]
     assert d.stop() == 0
 
 
