@@ -446,7 +446,9 @@ static const struct report_column web_review[] = {
     COLUMN(pipeline, "PIPELINE", TEXT),
     COLUMN(modality, "MODALITY", TEXT),
     AS(since, "SINCE", TIME, "since_at"),
-    COLUMN(message, "finding", TEXT | BELOW),
+    AS(message, "finding", TEXT | BELOW,
+       "CASE WHEN correction_job NOTNULL THEN 'a person corrected it: job ' || correction_job "
+       "WHEN corrects NOTNULL THEN 'corrects job ' || corrects || ': ' || message ELSE message END"),
     AS(outdated, "outdated", TEXT | BELOW,
        "iif(outdated, 'late slices have arrived since: it can only be rejected', NULL)"),
     DESCRIPTION,
@@ -495,8 +497,6 @@ static const struct report_column web_review_job[] = {
     "UNION ALL SELECT * FROM (SELECT 'revision', " EARLIER_COLUMNS                                                     \
     "FROM job j JOIN here h ON j.series_id = h.series_id AND j.revision < h.revision AND j.pipeline = h.pipeline "     \
     "AND j.stack = h.stack WHERE j.state IN ('DONE', 'EMPTY', 'REJECTED') ORDER BY j.id DESC LIMIT 1) "                \
-    "UNION ALL SELECT 'corrected', " EARLIER_COLUMNS                                                                   \
-    "FROM job j JOIN job k ON k.corrects = j.id JOIN here h ON k.id = h.id "                                           \
     "UNION ALL SELECT * FROM (SELECT 'patient', " EARLIER_COLUMNS                                                      \
     "FROM here h JOIN series s ON s.patient_id = h.patient_id AND s.patient_id <> '' AND s.id <> h.series_id "         \
     "JOIN job j ON j.series_id = s.id AND j.pipeline = h.pipeline WHERE j.state = 'DONE' "                             \

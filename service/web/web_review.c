@@ -140,8 +140,6 @@ review_write_before(const struct review *review)
         else if (strcmp(which, "revision") == 0)
             fprintf(out, "<a href=\"job?id=%" PRId64 "\">Revision %s</a>, %s", job, review_cell(table, row, "revision"),
                     review_cell(table, row, "state"));
-        else if (strcmp(which, "corrected") == 0)
-            fprintf(out, "<a href=\"job?id=%" PRId64 "\">Job %" PRId64 "</a>, before the correction", job, job);
         else
             fprintf(out, "<a href=\"job?id=%" PRId64 "\">Last accepted result</a> of this patient, ", job);
         if (strcmp(which, "patient") == 0)

@@ -112,6 +112,7 @@ def test_an_edited_segmentation_is_measured_reviewed_and_delivered(site, tmp_pat
     page = site.send("GET", "review?id=2", **rita).body
     assert "Corrected masks" in page and f"{before['volume_ml']:.2f}" in page and f"{after['volume_ml']:.2f}" in page
     assert all(re.search(rf"<img[^>]*[=/]{job}[\".]", page) for job in (1, 2))
+    assert "a person corrected it: job 2" in page and "corrects job 1: Brain" in page  # in the list of waiting results
     assert "Decide on <a href=\"review?id=2\">job 2</a>" in site.send("GET", "review?id=1", **rita).body
     for number in (1, 2):
         assert "Corrected masks" in site.send("GET", f"job?id={number}", **rita).body
