@@ -34,6 +34,24 @@ make(void)
     written_take(&object);
 }
 
+static int32_t response[9 * 7 * 5];
+
+/* The response of a filter: codes of both signs, and one voxel without. */
+static void
+make_response(void)
+{
+    dicom_init();
+    pmap_sample_make(&sample, &shape);
+    for (int32_t i = 0; i < 9 * 7 * 5; i++)
+        response[i] = (i - 150) * 3456789 + 1;
+    response[17] = INT32_MIN;
+    sample.request.codes = NULL;
+    sample.request.response = response;
+    sample.request.step = 0x1p-20;
+    sample.request.unit = (struct coded_concept){"[hnsf'U]", "UCUM", "Hounsfield unit"};
+    written_take(&object);
+}
+
 static void
 drop(void)
 {
@@ -204,6 +222,52 @@ START_TEST(no_file)
 
 END_TEST
 
+/* Changes each byte of every double. */
+START_TEST(any_changed_response)
+{
+    const size_t pixel_bytes = 8 * 9 * 7 * 5;
+    for (size_t i = 0; i < pixel_bytes; i++) {
+        char word[64];
+        size_t voxel = i / 8;
+        snprintf(word, sizeof(word), "voxel (%zu, %zu, %zu) is ", voxel % 9, voxel / 9 % 7, voxel / 63);
+        written_expect_damage(&object, object.bytes + object.size - pixel_bytes + i, 1, word);
+    }
+}
+
+END_TEST
+
+START_TEST(another_response)
+{
+    response[9 * 7 * 2 + 9 + 4]++;
+    written_expect_refused(&object, "voxel (4, 1, 2)");
+}
+
+END_TEST
+
+START_TEST(attributes_of_a_response)
+{
+    static const struct {
+        uint32_t tag;
+        const char *vr, *word;
+        int offset;
+    } damages[] = {
+        {0x00280100, "US", "BitsAllocated", 0},
+        {0x00280123, "FD", "DoubleFloatPixelPaddingValue", 7},
+        {0x00409213, "FD", "DoubleFloatRealWorldValueLastValueMapped", 7},
+        {0x00409214, "FD", "DoubleFloatRealWorldValueFirstValueMapped", 7},
+        {0x00409225, "FD", "RealWorldValueSlope", 7},
+    };
+
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+        uint8_t *byte = written_find_value(&object, damages[i].tag, damages[i].vr, 1) + damages[i].offset;
+        written_expect_damage(&object, byte, 2, damages[i].word);
+    }
+    sample.request.unit.value = "Bq/ml";
+    written_expect_refused(&object, "MeasurementUnitsCodeSequence");
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -223,6 +287,14 @@ main(void)
     tcase_add_test(tests, truncated_files);
     tcase_add_test(tests, any_byte);
     tcase_add_test(tests, no_file);
+    suite_add_tcase(suite, tests);
+    tests = tcase_create("damage of a response");
+    tcase_add_checked_fixture(tests, make_response, drop);
+    tcase_add_test(tests, any_changed_response);
+    tcase_add_test(tests, another_response);
+    tcase_add_test(tests, attributes_of_a_response);
+    tcase_add_test(tests, truncated_files);
+    tcase_add_test(tests, any_byte);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
