@@ -48,13 +48,13 @@ block_median(block_lanes a, block_lanes b, block_lanes between)
 static inline block_lanes
 block_predict(const block_lanes *at, int32_t y, int32_t z, int way, block_lanes first, bool narrow)
 {
-    const block_lanes *upper = at - BLOCK_PARTS, *before = at - BLOCK_PARTS * BLOCK_EDGE;
     if (y == 0)
-        return z > 0 ? *before : first;
+        return z > 0 ? at[-BLOCK_PARTS * BLOCK_EDGE] : first;
+    const block_lanes upper = at[-BLOCK_PARTS];
     if (z > 0 && way == WAY_MEDIAN)
-        return block_median(*upper, *before, before[-BLOCK_PARTS]);
-    const block_lanes smooth = narrow ? *upper : block_smooth(*upper);
-    return z > 0 && way == WAY_MEAN ? block_mean(smooth, *before) : smooth;
+        return block_median(upper, at[-BLOCK_PARTS * BLOCK_EDGE], at[-BLOCK_PARTS * (BLOCK_EDGE + 1)]);
+    const block_lanes smooth = narrow ? upper : block_smooth(upper);
+    return z > 0 && way == WAY_MEAN ? block_mean(smooth, at[-BLOCK_PARTS * BLOCK_EDGE]) : smooth;
 }
 
 /* Computes the differences of a row from its prediction, as 2d or -2d - 1. Returns the bits they need: 0 to 14, or 16. */
