@@ -347,7 +347,7 @@ static const struct {
     {1, "texture.sigma: -1 is not within", TEXTURE("sigma = -1.0;")},
     {1, "texture.glcm: must be a group", TEXTURE("glcm = [ 1 ];")},
     {2,
-     "texture.haralick: unknown option; this section has: profile, resample, filter, regions, "
+     "texture.haralick: unknown option; this section has: profile, resample, filter, response, regions, "
      "discretisation",
      TEXTURE("\nharalick = true;")},
     {2, "texture.glcm.level: unknown option", GLCM("\nlevel = 8;")},
