@@ -789,6 +789,7 @@ enum conf_page_may {
     CONF_PAGE_QUARANTINE = 1 << 2,
     CONF_PAGE_JOBS = 1 << 3,
     CONF_PAGE_ALERTS = 1 << 4,
+    CONF_PAGE_FILTERS = 1 << 5,
 };
 
 /* The web UI. Addresses other than loopback must have token_file, tokens_file or user_header. */

@@ -611,6 +611,18 @@ int queue_add_audit(struct queue *queue, const struct queue_audit *audit, int64_
 /* Adds the row of a person who looked at a job, unless there is one of this hour, or no such job. */
 int queue_add_look(struct queue *queue, const struct queue_audit *audit, int64_t now_ms);
 
+#define QUEUE_FILTERS 50 /* max filters of a person */
+
+/* A filter of a list that a person saved. */
+struct queue_filter {
+    const char *person, *list, *name, *filter; /* "anna", "work", "Failed CT", "state=FAILED&modality=CT" */
+};
+
+/* Saves it, in the place of one of the same name. Returns -EDQUOT if the person has too many. */
+int queue_save_filter(struct queue *queue, const struct queue_filter *filter, int64_t now_ms);
+/* Returns -ENOENT if there is none of that person, list and name. */
+int queue_delete_filter(struct queue *queue, const struct queue_filter *filter);
+
 /* A decision on a result under review that takes effect at due_ms unless it is undone. */
 struct queue_decision {
     int64_t job_id;

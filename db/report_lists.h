@@ -259,6 +259,7 @@ enum report_browse_name {
     BROWSE_TRENDS,
     BROWSE_CONFIGURATION,
     BROWSE_AUDIT,
+    BROWSE_FILTERS,
     BROWSE_COUNT
 };
 

@@ -114,6 +114,10 @@ CREATE VIEW v_audit AS
 SELECT id AS audit, at, action, subject, job_id AS job, revision, reason, actor, how, role, address, seen
 FROM audit;
 
+-- Filters that persons saved in the web UI.
+CREATE VIEW v_saved_filters AS
+SELECT person, list, name, filter, saved_at FROM saved_filter;
+
 CREATE VIEW v_series AS
 SELECT s.series_uid, s.state, s.revision, s.study_uid, s.modality, s.body_part,
     s.description AS series_description, s.instances, s.frames,

@@ -10,7 +10,7 @@
 
 #define ZONES "/usr/share/zoneinfo"
 
-static const char *const may_choices[] = {"review", "deliveries", "quarantine", "jobs", "alerts", NULL};
+static const char *const may_choices[] = {"review", "deliveries", "quarantine", "jobs", "alerts", "filters", NULL};
 
 static const struct option_row page_rows[] = {
     {ROW(conf_page, integer, port), "0", LIMITS(0, 65535),
@@ -39,7 +39,7 @@ static const struct option_row page_rows[] = {
     {ROW(conf_page, flags, may), "", .choices = may_choices,
      .help = "decisions that named persons may make through the web UI: accept and reject results (\"review\"), hold, "
              "release and resend (\"deliveries\"), release and forget files (\"quarantine\"), retry, hold, priority "
-             "(\"jobs\"), acknowledge (\"alerts\"); by default none"},
+             "(\"jobs\"), acknowledge (\"alerts\"), save filters (\"filters\"); by default none"},
     {ROW(conf_page, path, tokens_file), "", LIMITS(1, 4000),
      .help = "file with a line \"NAME ROLE SHA256\" per person: a name without blanks, \"viewer\", \"reviewer\" or "
              "\"operator\", and the SHA-256 of the token in hexadecimal; read when the web UI starts"},

@@ -1607,6 +1607,10 @@ static const struct report_field audit_fields[] = {
     BEFORE(before, "Before", "at"),
 };
 
+static const struct report_column filters_columns[] = {COLUMN(name, "Name", TEXT), COLUMN(filter, "Filter", TEXT)};
+static const struct report_field filters_fields[] = {EQUAL(person, "Person"), EQUAL(list, "List")};
+static const struct report_sort filters_sorts[] = {{"name", "list || ' ' || name", false, false}};
+
 static const struct report_sort audit_sorts[] = {{"audit", "audit", true, true}};
 
 /* The text can be a patient's. */
@@ -1891,6 +1895,8 @@ const struct report_list report_browsed[BROWSE_COUNT] = {
     [BROWSE_REPORTS] = BROWSE("reports", "Reports", "v_nights", reports_fields, reports_sorts, ONLY, ),
     [BROWSE_TRENDS] = BROWSE("trends", "Trends", "v_trends", trends_fields, trends_sorts, ONLY, ),
     [BROWSE_AUDIT] = BROWSE("audit", "Audit", "v_audit", audit_fields, audit_sorts, "audit", ),
+    [BROWSE_FILTERS] = BROWSE("views", "Saved filters", "v_saved_filters", filters_fields, filters_sorts, ONLY,
+                              COLUMNS(filters_columns)),
     [BROWSE_CONFIGURATION] = {.key = "config",
                               .heading = "Configuration",
                               .view = "v_configuration",

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "db/retention_rows.h"
 #include "service/common/clock.h"
+#include "service/common/decisions/decisions.h"
 #include "service/common/json.h"
 #include "service/common/log.h"
 #include "service/daemon/alert_daemon.h"
@@ -523,6 +524,32 @@ handle_quarantine(struct core *core, const struct control_request *request, stru
     return 0;
 }
 
+/* Only the web UI sends it: a filter has a person. */
+static int
+handle_filter(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_decide *decide = &request->message.decide;
+    const char *subject;
+    char list[DECISION_LIST];
+    const bool saves = strcmp(decide->action, "save") == 0;
+    const char *name = request->person && decision_find(decide->action, decide->subject, &subject)
+                           ? decision_split_filter(subject, list)
+                           : NULL;
+    if (!name || (saves && !decision_is_filter(decide->reason))) {
+        answer_set(answer,
+                   "a saved filter has a list (work, deliveries), a name of at most %d bytes, and a query of at "
+                   "most %d without `text`",
+                   DECISION_FILTER_NAME, DECISION_REASON);
+        return -EINVAL;
+    }
+    const struct queue_filter filter = {request->person->name, list, name, decide->reason};
+    const int error =
+        saves ? queue_save_filter(core->queue, &filter, clock_unix_ms()) : queue_delete_filter(core->queue, &filter);
+    if (!error)
+        answer_set(answer, "the filter is %s", saves ? "saved" : "deleted");
+    return error;
+}
+
 static int
 handle_ping(struct core *core, const struct control_request *request, struct answer *answer)
 {
@@ -567,6 +594,7 @@ static const struct request {
     {PROTO_ACK, true, handle_ack},
     {PROTO_VALIDATED, true, handle_validated},
     {PROTO_QUARANTINE, true, handle_quarantine},
+    {PROTO_DECIDE, true, handle_filter},
     {PROTO_RELOAD_CONFIG, false, handle_reload},
     {PROTO_PING, false, handle_ping},
 };

@@ -89,6 +89,11 @@ audit_describe(const struct control_request *request, struct audited *audited)
         audited->login = message->quarantine.login;
         snprintf(audited->subject, sizeof audited->subject, "file %" PRId64, message->quarantine.number);
         return true;
+    case PROTO_DECIDE:
+        audited->row.action = message->decide.action;
+        audited->row.reason = message->decide.reason;
+        snprintf(audited->subject, sizeof audited->subject, "%s", message->decide.subject);
+        return true;
     case PROTO_ACK:
         audited->row.action = message->ack.undo ? "unacknowledge" : "acknowledge";
         audited->row.reason = message->ack.reason;

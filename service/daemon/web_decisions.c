@@ -82,6 +82,11 @@ web_fill(const struct message_decide *decide, const struct decision_rule *rule, 
 {
     union message_any *message = &request->message;
     const bool releases = strcmp(rule->action, "release") == 0;
+    if (strcmp(rule->subject, "filter") == 0) {
+        request->type = PROTO_DECIDE;
+        message->decide = *decide;
+        return true;
+    }
     if (strcmp(rule->subject, "file") == 0) {
         request->type = PROTO_QUARANTINE;
         message->quarantine =

@@ -77,6 +77,7 @@ int web_api_answer(struct web *web, const struct web_request *request, struct we
 void web_api_refuse(int status, const char *title, const char *detail, struct web_reply *answer);
 
 /* Writes the person of the request (web_me.c). */
+int web_api_views(struct api_call *call, struct error *error);
 int web_api_me(struct api_call *call, struct error *error);
 int web_api_log_in(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
 int web_api_log_out(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);

@@ -95,6 +95,14 @@ static const struct api_parameter decision_parameters[] = {
     {.key = NULL},
 };
 
+static const char *const view_lists[] = {"work", "deliveries", NULL};
+static const struct api_parameter view_parameters[] = {
+    {.key = "list", .help = "The list", .words = view_lists, .is_needed = true},
+    {.key = "name", .help = "Its name, at most 60 bytes", .is_needed = true},
+    {.key = "filter", .help = "The query of the list's address, such as state=FAILED&modality=CT", .is_needed = true},
+    {.key = "form", .help = "The token of forms; needed with a cookie"},
+    {.key = NULL},
+};
 static const struct api_parameter session_parameters[] = {
     {.key = "secret", .help = "The token of the person", .is_needed = true}, {.key = NULL}};
 static const struct api_parameter session_end_parameters[] = {{.key = "form", .help = "form of me", .is_needed = true},
@@ -266,6 +274,19 @@ const struct api_route api_routes[] = {
      .summary = "The person of the request: name, role, and the decisions that it may make",
      .kind = API_ANSWER,
      .answer = web_api_me,
+     .types = {JSON}},
+    {.path = "views",
+     .summary = "Filters of lists that the person has saved (v_saved_filters)",
+     .kind = API_ANSWER,
+     .list = BROWSE_FILTERS,
+     .answer = web_api_views,
+     .role = API_PERSON,
+     .types = {JSON}},
+    {.path = "views",
+     .summary = "Saves a filter (page.may: filters); the decision delete of \"filter LIST NAME\" removes it",
+     .kind = API_ELSEWHERE,
+     .verb = API_POST,
+     .parameters = view_parameters,
      .types = {JSON}},
     {.path = "session",
      .summary = "Logs a person in by a token: sets a cookie, as the page login does",

@@ -3,6 +3,7 @@
 
 #include "db/report.h"
 #include "service/web/web_api.h"
+#include "service/web/web_decide.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -282,6 +283,75 @@ web_list_form(const struct web_list *list, const char *const *keys, struct error
     }
     fprintf(out, "<button class=\"primary\">Filter</button>\n<a class=\"button\" href=\"%s\">Clear</a></form>\n",
             list->view->request->path + 1);
+    return 0;
+}
+
+/* ----------------------------------------------------------------------------------- saved --- */
+
+static void
+saved_write(const struct web_list *list, const struct report_table *saved)
+{
+    FILE *out = list->view->out;
+    for (size_t row = 0; row < saved->row_count; row++) {
+        char subject[DECISION_FILTER_NAME + DECISION_LIST + 16];
+        const char *name = report_cell(saved, row, "name");
+        snprintf(subject, sizeof subject, "filter %s %s", list->api, name);
+        fprintf(out, "<li><a href=\"%s?", list->view->request->path + 1);
+        html_text(report_cell(saved, row, "filter"), out);
+        fputs("\">", out);
+        html_untrusted(name, out);
+        fputs("</a> ", out);
+        web_form_write(list->view, "delete", subject, "Delete");
+        fputs("</li>\n", out);
+    }
+}
+
+static void
+saved_form(const struct web_list *list)
+{
+    FILE *out = list->view->out;
+    char form[WEB_SESSION_FORM];
+    const char *before = "";
+    web_session_form(&list->view->web->access, list->view->request->person, form);
+    fputs("<form class=\"decide\" method=\"post\" action=\"views\">", out);
+    web_form_field(out, "form", form);
+    web_form_field(out, "list", list->api);
+    fputs("<input type=\"hidden\" name=\"filter\" value=\"", out);
+    address_fields(list, "text", &before, out);
+    fputs("\"><input type=\"hidden\" name=\"back\" value=\"", out);
+    web_list_address(list, "after", NULL, out);
+    fprintf(out,
+            "\"><input name=\"name\" required maxlength=\"%d\" autocomplete=\"off\" placeholder=\"Name\" "
+            "aria-label=\"Name of this filter\"><button>Save filter</button></form>\n",
+            DECISION_FILTER_NAME);
+}
+
+int
+web_list_saved(const struct web_list *list, struct error *error)
+{
+    const struct report_list *filters = &report_browsed[BROWSE_FILTERS];
+    const struct web_person *person = list->view->request->person;
+    struct report_browse browse = {.limit = ROWS_MAX};
+    struct report_table saved;
+    if (!web_may(list->view, "save", "filter work x"))
+        return 0;
+    browse.values[report_field_place(filters, "person")] = person->name;
+    browse.values[report_field_place(filters, "list")] = list->api;
+    const int rc = report_browse(list->view->web->report, filters, &browse, &saved, error);
+    if (rc)
+        return rc;
+    bool can_save = list->browse.sort && *list->browse.sort;
+    for (size_t i = 0; i < list->list->field_count; i++)
+        can_save |= list->browse.values[i] && *list->browse.values[i] && strcmp(list->list->fields[i].key, "text") != 0;
+    if (saved.row_count > 0 || can_save) {
+        fputs("<div class=\"links\"><span class=\"dim\">Your filters:</span>\n<ul class=\"saved\">", list->view->out);
+        saved_write(list, &saved);
+        fputs("</ul>", list->view->out);
+        if (can_save)
+            saved_form(list);
+        fputs("</div>\n", list->view->out);
+    }
+    report_table_free(&saved);
     return 0;
 }
 

@@ -40,6 +40,9 @@ void web_list_chips(const struct web_list *list);
 /* Writes the form with these fields, up to NULL. The other values of the filter stay. */
 int web_list_form(const struct web_list *list, const char *const *keys, struct error *error);
 
+/* Writes the filters that the person has saved for this list, and the form to save this one. Returns 0 or -errno. */
+int web_list_saved(const struct web_list *list, struct error *error);
+
 /* A column of the table: its title, and the order that its title is a link to. */
 struct web_column {
     const char *title, *sort; /* sort NULL: no link */

@@ -74,8 +74,31 @@ decision_check_values(struct web_decision *decision, const struct conf_page *pag
     return 0;
 }
 
-int
-web_decide(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
+/* Makes the form of a filter one of a decision. */
+static int
+decision_of_filter(struct web_decision *decision, struct error *error)
+{
+    static char save[] = "save";
+    char list[DECISION_LIST], **values = decision->form.values;
+    const int length =
+        snprintf(decision->subject, sizeof decision->subject, "filter %s %s", values[FORM_list], values[FORM_name]);
+    if (length >= (int)sizeof decision->subject || !decision_split_filter(strchr(decision->subject, ' ') + 1, list))
+        return error_set(error, -EINVAL, CODE_NONE, "list must be work or deliveries, and name must have 1 to %d bytes",
+                         DECISION_FILTER_NAME);
+    if (!decision_is_filter(values[FORM_filter]))
+        return error_set(error, -EINVAL, CODE_NONE,
+                         "filter must be the query of the list's address, at most %d bytes, without text: a text can "
+                         "name a patient",
+                         DECISION_REASON);
+    values[FORM_action] = save;
+    values[FORM_subject] = decision->subject;
+    values[FORM_reason] = values[FORM_filter];
+    return 0;
+}
+
+static int
+decision_make(struct web *web, const struct web_request *request, bool of_filter, struct web_reply *answer,
+              struct error *error)
 {
     struct web_decision *decision = calloc(1, sizeof *decision);
     if (!decision)
@@ -88,6 +111,8 @@ web_decide(struct web *web, const struct web_request *request, struct web_reply 
         if (fault)
             rc = error_set(error, -EACCES, CODE_NONE, "%s", fault);
     }
+    if (rc == 0 && of_filter)
+        rc = decision_of_filter(decision, error);
     if (rc == 0)
         rc = decision_check_values(decision, &web->conf->page, error);
     if (rc == 0 && !web_rate_use(&web->decisions, request->person->name, clock_steady_ms()))
@@ -97,6 +122,18 @@ web_decide(struct web *web, const struct web_request *request, struct web_reply 
     else
         web_decision_free(decision);
     return rc;
+}
+
+int
+web_decide(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
+{
+    return decision_make(web, request, false, answer, error);
+}
+
+int
+web_save_filter(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
+{
+    return decision_make(web, request, true, answer, error);
 }
 
 /* ---------------------------------------------------------------------------------- login ---- */

@@ -15,12 +15,15 @@ struct web_decision {
     struct web_form form;
     struct web_person person;
     char address[64];
+    char subject[DECISION_FILTER_NAME + DECISION_LIST + 16]; /* of a filter */
     int64_t value;
 };
 
 /* Checks a decision. Returns 0 with answer->decision, which web_decision_free() frees; or -errno with a message:
  * -EACCES, -EINVAL, -ENOTSUP (type of the body), -EDQUOT (too many). */
 int web_decide(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
+/* The same for a filter to save: list, name, filter. */
+int web_save_filter(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
 /* Writes DECIDE. */
 void web_decision_write(const struct web_decision *decision, int64_t token, struct proto_writer *writer);
 void web_decision_free(struct web_decision *decision);

@@ -390,7 +390,9 @@ deliveries_list(const struct web_list *list, struct error *error)
     FILE *out = list->view->out;
     fputs("<section class=\"list\"><h2>Deliveries</h2>\n", out);
     web_list_chips(list);
-    const int rc = web_list_form(list, fields, error);
+    int rc = web_list_form(list, fields, error);
+    if (rc == 0)
+        rc = web_list_saved(list, error);
     if (rc)
         return rc;
     if (list->table.row_count > 0) {

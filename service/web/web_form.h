@@ -10,7 +10,9 @@ struct report;
 /* Names of fields. Others are refused. `form`: the token of web_session.h. */
 #define FORM_VALUES(VALUE)                                                                                             \
     VALUE(action)                                                                                                      \
-    VALUE(subject) VALUE(reason) VALUE(value) VALUE(seen) VALUE(form) VALUE(back) VALUE(person) VALUE(secret)
+    VALUE(subject)                                                                                                     \
+    VALUE(reason) VALUE(value) VALUE(seen) VALUE(form) VALUE(back) VALUE(person) VALUE(secret) VALUE(list) VALUE(name) \
+        VALUE(filter)
 #define FORM_VALUE(name) FORM_##name,
 
 enum form_value { FORM_VALUES(FORM_VALUE) FORM_VALUE_COUNT };

@@ -1,6 +1,7 @@
 /* web_me.c - the person of a request and its session, for programs. Declared in web_api.h. */
 #include "service/web/web_api.h"
 
+#include "db/report.h"
 #include "service/common/json.h"
 #include "service/web/web_decide.h"
 #include "service/web/web_session.h"
@@ -50,6 +51,20 @@ me_answer(struct web *web, const struct web_person *person, struct web_reply *an
 {
     answer->type = "application/json";
     me_write(web, person, answer->out);
+}
+
+/* The filters of this person only. */
+int
+web_api_views(struct api_call *call, struct error *error)
+{
+    const struct report_list *list = &report_browsed[BROWSE_FILTERS];
+    char next[REPORT_MARK];
+    call->browse.values[report_field_place(list, "person")] = call->request->person->name;
+    call->browse.limit = API_LIMIT;
+    fputs("{\"items\": ", call->out);
+    const int rc = report_browse_print(call->web->report, list, &call->browse, REPORT_JSON, call->out, next, error);
+    fputs("}\n", call->out);
+    return rc;
 }
 
 int

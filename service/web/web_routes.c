@@ -120,6 +120,8 @@ static const struct web_route routes[] = {
     {.path = "/logout", .title = "Log out", .post = web_log_out},
     {.path = "/decide", .title = "Decision", .post = web_decide},
     {.path = API_ROOT "decisions", .post = web_decide},
+    {.path = "/views", .title = "Saved filter", .post = web_save_filter},
+    {.path = API_ROOT "views", .answer = web_api_answer, .post = web_save_filter},
     {.path = API_ROOT "session", .post = web_api_log_in, .open = true},
     {.path = API_ROOT "session/end", .post = web_api_log_out},
     {.path = API_ROOT "search", .answer = web_api_answer, .reads_body = true},
@@ -323,7 +325,7 @@ web_takes_posts(const struct web *web, const char *path)
     const struct conf_page *page = &web->conf->page;
     if (!route || !route->post)
         return route && route->reads_body;
-    return route->post == web_decide ? page->may != 0 : page->tokens_file != NULL;
+    return route->post == web_decide || route->post == web_save_filter ? page->may != 0 : page->tokens_file != NULL;
 }
 
 static void

@@ -184,7 +184,9 @@ work_write(const struct web_list *list, struct error *error)
     FILE *out = list->view->out;
     fputs("<section class=\"list\">\n", out);
     web_list_chips(list);
-    const int rc = web_list_form(list, fields, error);
+    int rc = web_list_form(list, fields, error);
+    if (rc == 0)
+        rc = web_list_saved(list, error);
     if (rc)
         return rc;
     work_links(out);

@@ -3,6 +3,7 @@ of times, the proxy over a Unix socket."""
 
 import contextlib
 import datetime
+import html
 import http.client
 import http.server
 import json
@@ -15,7 +16,7 @@ import zoneinfo
 
 import pytest
 from conftest import daemons, wait_for
-from test_decide import TOKENS, reviewing
+from test_decide import TOKENS, Deciding, audit, reviewing
 from test_page import ACCESSION, PATIENT, TOKEN, Page, Site, busy_site, search, series_of
 
 JSON = "application/json"
@@ -353,3 +354,57 @@ def test_options_that_are_refused(daemon, options, reason):
     d = daemon(extra=f"page = {{ {options} }};\n")
     refused = d.ctl("check-config", check=False)
     assert refused.returncode != 0 and reason in refused.stderr + refused.stdout
+
+
+# --------------------------------------------------------------------------------------------------------- saved filters
+
+
+def saved(site, person):
+    return {row["name"]: (row["list"], row["filter"]) for row in site.send("GET", "api/v1/views", **bearer(person)).json["items"]}
+
+
+def test_persons_save_filters(daemon, tmp_path):
+    site = Deciding(daemon, tmp_path / "secrets", 'may = [ "filters" ];', quiet=600.0).start()
+    d = site.daemon
+    mine = {"list": "work", "name": "Failed <CT> ä", "filter": "state=FAILED&modality=CT&sort=-seconds"}
+    assert site.post("vera", "api/v1/views", **mine).status == 200
+    assert saved(site, "vera") == {mine["name"]: ("work", mine["filter"])} and saved(site, "rita") == {}
+    assert site.send("GET", "api/v1/views").status == 401
+    page = Page(site.send("GET", "work", **bearer("vera")).body)
+    assert "work?" + mine["filter"] in page.links() and mine["name"] in page.data and "ct>" not in page.tags
+    assert mine["name"] not in site.send("GET", "work", **bearer("rita")).body
+    assert mine["name"] not in Page(site.send("GET", "deliveries", **bearer("vera")).body).data
+    assert site.send("GET", "work?" + mine["filter"], **bearer("vera")).status == 200
+    # the form of the page saves the filter of its address, without the text
+    cookie = site.log_in("rita")
+    text = site.send("GET", "work?modality=MR&text=4711&scanner=CT%271&sort=job", Cookie=cookie).body
+    (form,) = re.findall(r'<form class="decide" method="post" action="views">(.*?)</form>', text, re.S)
+    fields = {name: html.unescape(value) for name, value in re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form)}
+    assert "4711" not in fields["filter"] and set(fields) == {"form", "list", "filter", "back"}
+    answer = site.send("POST", "views", urllib.parse.urlencode({**fields, "name": "MR"}), Cookie=cookie, Origin=site.origin, Content_Type=FORM)
+    assert answer.status == 303 and answer.headers["Location"].startswith("work?")
+    assert saved(site, "rita") == {"MR": ("work", "modality=MR&scanner=CT%271&sort=job")}
+    # the same name replaces it; it is deleted by its person only
+    assert site.post("rita", "api/v1/views", list="work", name="MR", filter="modality=MR").status == 200
+    assert saved(site, "rita") == {"MR": ("work", "modality=MR")}
+    gone = {"action": "delete", "subject": "filter work MR"}
+    assert site.post("vera", **gone).status == 404 and site.post("rita", **gone).status == 200 and saved(site, "rita") == {}
+    assert [(row["action"], row["actor"], row["role"], row["subject"]) for row in audit(d)] == [
+        ("save", "vera", "viewer", "filter work " + mine["name"]), ("save", "rita", "reviewer", "filter work MR"),
+        ("save", "rita", "reviewer", "filter work MR"), ("delete", "rita", "reviewer", "filter work MR")]
+    before = len(audit(d))
+    for values in ({"list": "review"}, {"name": ""}, {"name": "x" * 61}, {"filter": ""}, {"filter": "a=" + "x" * 400}, {"filter": "text=4711"},
+                   {"filter": "state=DONE&text=4711"}, {"filter": 'a="><script>'}, {"other": "1"}):
+        assert site.post("rita", "api/v1/views", **{**mine, **values}).status == 400, values
+    assert site.post(None, "api/v1/views", **mine).status == 401
+    assert site.post("rita", "api/v1/views", {"Origin": "http://evil.example"}, **mine).status == 403
+    assert site.post("rita", action="save", subject="filter work x", reason="text=4711").status == 400
+    assert len(audit(d)) == before and saved(site, "rita") == {}
+    for number in range(50):
+        assert site.post(("rita", "otto")[number % 2], "api/v1/views", **{**mine, "name": str(number)}).status == 200
+    assert len(saved(site, "rita")) == 25 and d.stop() == 0
+
+
+def test_filters_are_not_saved_unless_allowed(watched):
+    assert watched.post("otto", "api/v1/views", list="work", name="a", filter="state=DONE").status == 403
+    assert "Save filter" not in watched.send("GET", "work?state=DONE", **bearer("otto")).body

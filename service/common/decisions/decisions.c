@@ -21,6 +21,8 @@ const struct decision_rule decision_rules[] = {
     {"forget", "file", CONF_PAGE_QUARANTINE, PERSON_OPERATOR, false},
     {"acknowledge", "alert", CONF_PAGE_ALERTS, PERSON_OPERATOR, false},
     {"unacknowledge", "alert", CONF_PAGE_ALERTS, PERSON_OPERATOR, false},
+    {"save", "filter", CONF_PAGE_FILTERS, PERSON_VIEWER, true},
+    {"delete", "filter", CONF_PAGE_FILTERS, PERSON_VIEWER, false},
 };
 
 const size_t decision_rule_count = sizeof decision_rules / sizeof *decision_rules;
@@ -38,6 +40,29 @@ decision_find(const char *action, const char *subject, const char **name)
         return rule;
     }
     return NULL;
+}
+
+const char *
+decision_split_filter(const char *subject, char list[DECISION_LIST])
+{
+    static const char *const lists[] = {"work", "deliveries"};
+    const size_t length = strcspn(subject, " ");
+    const char *name = subject[length] ? subject + length + 1 : "";
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (strlen(lists[i]) == length && memcmp(lists[i], subject, length) == 0 && *name &&
+            strlen(name) <= DECISION_FILTER_NAME) {
+            strcpy(list, lists[i]);
+            return name;
+        }
+    return NULL;
+}
+
+bool
+decision_is_filter(const char *filter)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%=&";
+    return *filter && strlen(filter) <= DECISION_REASON && !filter[strspn(filter, allowed)] &&
+           strncmp(filter, "text=", 5) != 0 && !strstr(filter, "&text=");
 }
 
 int

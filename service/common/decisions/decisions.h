@@ -61,6 +61,14 @@ extern const size_t decision_rule_count;
  * is none. */
 const struct decision_rule *decision_find(const char *action, const char *subject, const char **name);
 
+#define DECISION_LIST        16
+#define DECISION_FILTER_NAME 60
+
+/* Sets the list of a filter "work Failed CT", and returns its name; NULL: there is no such list, or the name is too long. */
+const char *decision_split_filter(const char *subject, char list[DECISION_LIST]);
+/* Checks the query of a list's address: escaped, and without `text`, which can name a patient. */
+bool decision_is_filter(const char *filter);
+
 /* Returns 0, or -EACCES with the reason in words. */
 int decision_check(const struct decision_rule *rule, const struct conf_page *page, const char *person,
                    enum person_role role, struct error *error);

@@ -733,3 +733,12 @@ CREATE TRIGGER audit_is_final BEFORE UPDATE ON audit
 BEGIN
     SELECT RAISE(ABORT, 'audit rows are final');
 END;
+
+CREATE TABLE saved_filter (
+    person TEXT NOT NULL CHECK (person <> ''),
+    list TEXT NOT NULL,                   -- work, deliveries
+    name TEXT NOT NULL CHECK (name <> ''),
+    filter TEXT NOT NULL,                 -- the query of the address of the list
+    saved_at TEXT NOT NULL CHECK (length(saved_at) = 24),
+    PRIMARY KEY (person, list, name)
+) STRICT, WITHOUT ROWID;

@@ -369,6 +369,7 @@ START_TEST(views_have_their_columns)
         {"v_review", "job,pipeline,stack,series_uid,modality,body_part,series_description,revision,"
                      "since_at,code,message,preview_path,result_path,outdated,version,decision,decided_by,"
                      "decision_reason,decided_at,final_at,corrects,corrected_by,correction_job"},
+        {"v_saved_filters", "person,list,name,filter,saved_at"},
         {"v_audit", "audit,at,action,subject,job,revision,reason,actor,how,role,address,seen"},
         {"v_series", "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
                      "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
@@ -472,7 +473,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "39");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "40");
     sample_close(&sample);
 }
 

@@ -491,6 +491,20 @@ START_TEST(an_audit_row_is_final)
     assert_answer(&s,
                   "SELECT action || subject || job || revision || actor || how || role || address || seen FROM v_audit",
                   "acceptjob 111janetokenreviewer::11.1.1");
+    /* filters: 50 per person */
+    char name[16] = "a";
+    struct queue_filter filter = {"jane", "work", name, "state=DONE"};
+    for (int i = 0; i < QUEUE_FILTERS; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        ck_assert_int_eq(queue_save_filter(s.queue, &filter, SAMPLE_NOW), 0);
+    }
+    ck_assert_int_eq(queue_save_filter(s.queue, &filter, SAMPLE_NOW), 0);
+    strcpy(name, "one more");
+    ck_assert_int_eq(queue_save_filter(s.queue, &filter, SAMPLE_NOW), -EDQUOT);
+    ck_assert_int_eq(queue_delete_filter(s.queue, &filter), -ENOENT);
+    strcpy(name, "1");
+    ck_assert_int_eq(queue_delete_filter(s.queue, &filter), 0);
+    assert_answer(&s, "SELECT count(*) FROM v_saved_filters WHERE person = 'jane' AND list = 'work'", "49");
     /* one look per person, job and hour, and none of a job that there is not */
     struct queue_audit look = audit;
     look.role = "viewer";
