@@ -162,7 +162,7 @@ struct report_list {
     size_t column_count;
     const char *with; /* the text before SELECT, with all parameters; or NULL */
     const char *view;
-    const char *tail; /* "WHERE ... ORDER BY ... LIMIT ..." */
+    const char *tail; /* "WHERE ... ORDER BY ... LIMIT ..."; of no list with fields */
     size_t max_rows;  /* of a page; 0: PAGE_ROWS */
     const char *mark; /* an expression that gives the place of a row in the order; or NULL */
     const char *id;   /* the column that identifies a row, for report_keys() */
@@ -267,11 +267,12 @@ extern const struct report_list report_browsed[BROWSE_COUNT];
 
 /* The rows that are wanted of such a list. */
 struct report_browse {
-    const char *values[REPORT_FIELDS]; /* by field; NULL or "": any */
-    const char *pseudonym;             /* of the search text (pseudonym.h), or NULL */
-    const char *sort;                  /* its key, with "-" before it for descending; NULL or "": the default */
-    const char *after;                 /* a mark: the rows after it; NULL or "": the first ones */
-    int64_t limit;                     /* 0: PAGE_ROWS */
+    const char *values[REPORT_FIELDS];     /* by field; NULL or "": any */
+    const char *pseudonym;                 /* of the search text (pseudonym.h), or NULL */
+    const char *pseudonyms[REPORT_FIELDS]; /* of another one, by field, or NULL */
+    const char *sort;                      /* its key, with "-" before it for descending; NULL or "": the default */
+    const char *after;                     /* a mark: the rows after it; NULL or "": the first ones */
+    int64_t limit;                         /* 0: PAGE_ROWS */
 };
 
 /* Returns the place of a field, or -1. */

@@ -14,7 +14,6 @@
 #include <string.h>
 
 enum {
-    BROWSE_MAX_ROWS = 10000,
     BROWSE_VALUES = 2 * REPORT_FIELDS + 4, /* each field has at most two: the text and its pseudonym */
     OPTIONS_MAX = 200,
     TEXT_MAX = 256, /* characters of a text that is searched for */
@@ -192,8 +191,9 @@ browse_where(struct browse *b, const struct report_browse *wanted, int but)
         if (field->form == REPORT_CHOICE)
             continue;
         const int value = b->value_count;
+        const char *pseudonym = wanted->pseudonyms[i] ? wanted->pseudonyms[i] : wanted->pseudonym;
         if (field->form == REPORT_SEARCH)
-            b->values[b->value_count++] = value_text(wanted->pseudonym ? wanted->pseudonym : "");
+            b->values[b->value_count++] = value_text(pseudonym ? pseudonym : "");
         sqlite3_str_appendall(b->sql, " AND (");
         browse_append(b, field->sql, value, b->value_count);
         sqlite3_str_appendall(b->sql, ")");
@@ -282,7 +282,7 @@ browse_start(struct browse *b, const struct report_browse *wanted, int64_t limit
         return rc;
     }
     browse_order(b);
-    b->values[b->value_count++] = value_int(limit + 1);
+    b->values[b->value_count++] = value_int(limit < INT64_MAX ? limit + 1 : limit);
     sqlite3_str_appendf(b->sql, " LIMIT ?%d) r", b->value_count);
     browse_order(b);
     const struct report_selection selection = {b->list, b->values, (size_t)b->value_count};
@@ -292,7 +292,7 @@ browse_start(struct browse *b, const struct report_browse *wanted, int64_t limit
 static int64_t
 browse_limit(const struct report_browse *wanted)
 {
-    return wanted->limit <= 0 ? PAGE_ROWS : wanted->limit > BROWSE_MAX_ROWS ? BROWSE_MAX_ROWS : wanted->limit;
+    return wanted->limit <= 0 ? PAGE_ROWS : wanted->limit;
 }
 
 int
@@ -329,6 +329,31 @@ report_browse(struct report *report, const struct report_list *list, const struc
     if (rc < 0)
         report_table_free(table);
     return report_conclude(report, NULL, rc < 0 ? rc : 0, error);
+}
+
+int
+report_browse_ids(struct report *report, const struct report_list *list, const struct report_browse *wanted,
+                  char ***ids, size_t *count)
+{
+    struct browse b = {.report = report, .list = list, .sql = sqlite3_str_new(report->db.handle)};
+    sqlite3_stmt *row;
+    sqlite3_str_appendf(b.sql, "SELECT %s", list->id);
+    int rc = browse_start(&b, wanted, INT64_MAX, &row);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&report->db, row)) == 1) {
+        char **grown = reallocarray(*ids, *count + 1, sizeof *grown);
+        if (grown)
+            *ids = grown;
+        char *copy = grown ? strdup(report_text(row, 0)) : NULL;
+        if (!copy) {
+            rc = database_refuse(&report->db, -ENOMEM, "out of memory");
+            break;
+        }
+        grown[(*count)++] = copy;
+    }
+    sqlite3_finalize(row);
+    return rc;
 }
 
 /* Spreadsheets calculate texts that begin so. */

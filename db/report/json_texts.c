@@ -10,7 +10,8 @@ int
 report_json_texts(struct report *report, const char *json, char **members, size_t *size, struct error *error)
 {
     /* An invalid text is read as an array, whose one member has the wrong type. */
-    static const char sql[] = "SELECT key, CAST(value AS TEXT), type IN ('text', 'integer') "
+    static const char sql[] = "SELECT key, CAST(iif(type = 'real', CAST(value AS INTEGER), value) AS TEXT), "
+                              "type IN ('text', 'integer') OR type = 'real' AND value = CAST(value AS INTEGER) "
                               "FROM json_each(CASE WHEN json_valid(?1) THEN iif(json_type(?1) = 'object', ?1, '[[]]') "
                               "ELSE '[[]]' END)";
     struct text_stream stream;

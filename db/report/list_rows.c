@@ -1139,6 +1139,26 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                              BY_TIME("study_uid = ?3 AND ", "last_seen_at", "series_uid")),
 };
 
+#define FILTERS(of, orders, number)                                                                                    \
+    .fields = (of), .field_count = COLUMN_COUNT(of), .sorts = (orders), .sort_count = COLUMN_COUNT(orders),            \
+    .unique = (number)
+#define EQUAL(key_, title_)                                                                                            \
+    {                                                                                                                  \
+#key_, (title_), REPORT_EQUAL, #key_ " = $", NULL, NULL                                                        \
+    }
+#define SINCE(key_, title_, time)                                                                                      \
+    {                                                                                                                  \
+#key_, (title_), REPORT_MOMENT, time " >= $", NULL, NULL                                                       \
+    }
+#define BEFORE(key_, title_, time)                                                                                     \
+    {                                                                                                                  \
+#key_, (title_), REPORT_MOMENT, time " < $", NULL, NULL                                                        \
+    }
+#define SORTS(name, ...) static const struct report_sort name[] = {__VA_ARGS__};
+
+/* A place in the order is of one row. SQLite takes a mere 0 for the number of a column. */
+#define ONLY "CAST(0 AS INTEGER)"
+
 /* --------------------------------------------------------------------------- lists of commands */
 
 static const struct report_column job_columns[] = {
@@ -1163,25 +1183,48 @@ static const struct report_column job_columns[] = {
     COLUMN(series_uid, "SERIES", TEXT),
 };
 
-#define SERIES_IS_FOUND                                                                                                \
-    "(?10 IS NULL OR modality = upper(?10)) AND (?11 IS NULL OR sender = ?11) "                                        \
-    "AND (?12 IS NULL OR accession_number IN (?12, ?13)) "                                                             \
-    "AND (?14 IS NULL OR patient_id IN (?14, ?15)) "
+/* Conditions on the series. */
+#define OF_SERIES(condition) "series_uid IN (SELECT series_uid FROM series WHERE " condition ")"
+#define FOUND_BY(of)                                                                                                   \
+    {"modality", "Modality", REPORT_EQUAL, of("modality = upper($)"), NULL, NULL},                                     \
+        {"sender", "Sender", REPORT_EQUAL, of("sender = $"), NULL, NULL},                                              \
+        {"accession",   "Accession Number",                                                                            \
+         REPORT_SEARCH, of("accession_number <> '' AND accession_number IN ($, @)"),                                   \
+         NULL,          NULL},                                                                                         \
+    {                                                                                                                  \
+        "patient", "Patient ID", REPORT_SEARCH, of("patient_id <> '' AND patient_id IN ($, @)"), NULL, NULL            \
+    }
+#define ITSELF(condition) condition
+#define CODE_FIELD                                                                                                     \
+    {                                                                                                                  \
+        "code", "Code", REPORT_EQUAL, "code = upper($)", NULL, NULL                                                    \
+    }
+
+static const struct report_choice job_versions[] = {
+    {"yes", "the latest only",
+     "superseded_by IS NULL AND revision = (SELECT s.revision FROM v_series s WHERE s.series_uid = v_jobs.series_uid) "
+     "AND NOT EXISTS (SELECT 1 FROM v_review r WHERE r.job = v_jobs.job AND r.correction_job NOTNULL)"},
+    {NULL, NULL, NULL},
+};
+
+static const struct report_field job_fields[] = {
+    EQUAL(state, "State"),
+    EQUAL(pipeline, "Pipeline"),
+    {"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL},
+    CODE_FIELD,
+    SINCE(since, "Since", "coalesce(ended_at, created_at)"),
+    FOUND_BY(OF_SERIES),
+    {"current", "Version", REPORT_CHOICE, NULL, job_versions, NULL},
+};
+
+SORTS(job_sorts, {"job", "job", true, true})
 
 const struct report_list report_jobs = {
     .view = "v_jobs",
     .id = "job",
-    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR pipeline = ?2) "
-            "AND (?3 IS NULL OR series_uid = ?3) AND (?6 IS NULL OR code = upper(?6)) "
-            "AND (?7 IS NULL OR coalesce(ended_at, created_at) >= ?7) "
-            "AND (coalesce(?10, ?11, ?12, ?14) IS NULL OR series_uid IN "
-            "(SELECT series_uid FROM series WHERE " SERIES_IS_FOUND ")) "
-            "AND (NOT ?8 OR superseded_by IS NULL AND revision = (SELECT s.revision "
-            "FROM v_series s WHERE s.series_uid = v_jobs.series_uid) "
-            "AND NOT EXISTS (SELECT 1 FROM v_review r WHERE r.job = v_jobs.job AND r.correction_job NOTNULL)) "
-            "ORDER BY job DESC LIMIT ?17",
     .states = queue_job_states,
     .state_count = QUEUE_CANCELLED + 1,
+    FILTERS(job_fields, job_sorts, "job"),
     COLUMNS(job_columns),
 };
 
@@ -1198,44 +1241,41 @@ static const struct report_column series_columns[] = {
     COLUMN(series_uid, "SERIES", TEXT),
 };
 
+static const struct report_choice series_kept[] = {{"yes", "kept", "removed_at IS NULL"}, {NULL, NULL, NULL}};
+
+static const struct report_field series_of_fields[] = {
+    EQUAL(state, "State"),
+    {"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL},
+    {"pipeline", "Pipeline", REPORT_EQUAL,
+     "EXISTS (SELECT 1 FROM v_jobs j WHERE j.series_uid = v_series.series_uid AND j.pipeline = $)", NULL, NULL},
+    CODE_FIELD,
+    SINCE(since, "Since", "last_seen_at"),
+    BEFORE(before, "Before", "last_seen_at"),
+    FOUND_BY(ITSELF),
+    {"current", "Kept", REPORT_CHOICE, NULL, series_kept, NULL},
+};
+
+SORTS(last_seen_sorts, {"last_seen", "last_seen_at", false, true})
+
 const struct report_list report_series = {
     .view = "v_series",
     .id = "series_uid",
-    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?3 IS NULL OR series_uid = ?3) "
-            "AND (?2 IS NULL OR EXISTS (SELECT 1 FROM v_jobs j "
-            "WHERE j.series_uid = v_series.series_uid AND j.pipeline = ?2)) "
-            "AND (?7 IS NULL OR last_seen_at >= ?7) AND (?9 IS NULL OR last_seen_at < ?9) "
-            "AND (?6 IS NULL OR code = upper(?6)) AND " SERIES_IS_FOUND
-            "AND (NOT ?8 OR removed_at IS NULL) ORDER BY last_seen_at DESC, series_uid LIMIT ?17",
     .states = queue_series_states,
     .state_count = 3,
+    FILTERS(series_of_fields, last_seen_sorts, ONLY),
     COLUMNS(series_columns),
 };
 
-static const struct report_column quarantine_columns[] = {
-    COLUMN(quarantine, "FILE", NUMBER),
-    AS(at, "SINCE", TIME, "quarantined_at"),
-    COLUMN(code, "CODE", TEXT),
-    AS(sender, "SENDER", TEXT, "coalesce(nullif(sender, ''), 'inbox')"),
-    AS(lacking, "LACKING", DROP, "iif(lacking, 'yes', '')"),
-    COLUMN(series_uid, "SERIES", TEXT),
-    COLUMN(path, "PATH", DROP),
-};
+static const struct report_field stray_fields[] = {BEFORE(before, "Before", "quarantined_at")};
+static const struct report_field telling_fields[] = {{"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL}};
 
-const struct report_list report_quarantine = {
-    .view = "v_quarantine",
-    .id = "quarantine",
-    .tail = "WHERE removed_at IS NULL AND (?6 IS NULL OR code = upper(?6)) AND (?7 IS NULL OR "
-            "quarantined_at >= ?7) "
-            "ORDER BY quarantined_at DESC, quarantine DESC LIMIT ?17",
-    COLUMNS(quarantine_columns),
-};
+SORTS(path_sorts, {"path", "path", false, false})
 
 const struct report_list report_stray_files = {
-    .view = "v_quarantine q",
+    .view = "(SELECT * FROM v_quarantine q WHERE removed_at IS NULL AND path <> '' AND NOT EXISTS "
+            "(SELECT 1 FROM v_series s WHERE s.series_uid = q.series_uid))",
     .id = "path",
-    .tail = "WHERE quarantined_at < ?9 AND removed_at IS NULL AND path <> '' AND NOT EXISTS "
-            "(SELECT 1 FROM v_series s WHERE s.series_uid = q.series_uid) LIMIT ?17",
+    FILTERS(stray_fields, path_sorts, ONLY),
 };
 
 /* One image is enough, unless the geometry check found several patients. */
@@ -1249,7 +1289,7 @@ const struct report_list report_telling_files = {
             "UNION ALL SELECT series_uid, path FROM v_quarantine "
             "  WHERE removed_at IS NULL AND path <> '')",
     .id = "path",
-    .tail = "WHERE series_uid = ?3 AND path IS NOT NULL LIMIT ?17",
+    FILTERS(telling_fields, path_sorts, ONLY),
 };
 
 static const struct report_column delivery_columns[] = {
@@ -1267,44 +1307,6 @@ static const struct report_column delivery_columns[] = {
     COLUMN(sop_instance_uid, "SOP INSTANCE", TEXT),
 };
 
-const struct report_list report_deliveries = {
-    .view = "v_deliveries",
-    .id = "delivery",
-    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?4 IS NULL OR destination = ?4) "
-            "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?17",
-    .states = queue_delivery_states,
-    .state_count = QUEUE_DELIVERY_CANCELLED + 1,
-    COLUMNS(delivery_columns),
-};
-
-static const struct report_column pull_columns[] = {
-    COLUMN(item, "ITEM", NUMBER),
-    COLUMN(batch, "BATCH", NUMBER),
-    COLUMN(state, "STATE", TEXT),
-    COLUMN(source, "SOURCE", TEXT),
-    AS(arrived, "ARRIVED", WHOLE,
-       "arrived || coalesce(' of ' || expected, '') || iif(unwanted > quarantined, ', ' || "
-       "(unwanted - quarantined) || ' dropped', '') || iif(quarantined > 0, ', ' || quarantined || "
-       "' quarantined', '')"),
-    COLUMN(attempts, "TRIES", NUMBER | DROP),
-    AS(not_before, "NOT BEFORE", DROP, "not_before_at"),
-    AS(ended, "ENDED", DROP, "ended_at"),
-    COLUMN(key, "KEY", DROP),
-    AS(line, "LINE", NUMBER, "list_line"),
-    COLUMN(identifier, "IDENTIFIER", TEXT),
-    COLUMN(code, "CODE", TEXT),
-};
-
-const struct report_list report_pulls = {
-    .view = "v_pulls",
-    .id = "item",
-    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?16 IS NULL OR batch = ?16) "
-            "ORDER BY item DESC LIMIT ?17",
-    .states = queue_pull_states,
-    .state_count = QUEUE_PULL_CANCELLED + 1,
-    COLUMNS(pull_columns),
-};
-
 static const struct report_column validation_columns[] = {
     COLUMN(validation, "VALIDATION", NUMBER),
     COLUMN(name, "PIPELINE", TEXT),
@@ -1320,17 +1322,25 @@ static const struct report_column validation_columns[] = {
     COLUMN(why, "not passed because", TEXT | BELOW),
 };
 
+static const struct report_field validation_fields[] = {{"pipeline", "Pipeline", REPORT_EQUAL, "name = $", NULL, NULL}};
+
+SORTS(validation_sorts, {"validation", "validation", true, true})
+
 const struct report_list report_validations = {
     .view = "v_validations",
     .id = "validation",
-    .tail = "WHERE (?2 IS NULL OR name = ?2) ORDER BY validation DESC LIMIT ?17",
+    FILTERS(validation_fields, validation_sorts, "validation"),
     COLUMNS(validation_columns),
 };
+
+static const struct report_field program_fields[] = {{"pipeline", "Pipeline", REPORT_EQUAL, "program = $", NULL, NULL}};
+
+SORTS(program_sorts, {"program", "program", false, false})
 
 const struct report_list report_programs = {
     .view = "v_programs",
     .id = "program",
-    .tail = "WHERE (?2 IS NULL OR program = ?2) ORDER BY program LIMIT ?17",
+    FILTERS(program_fields, program_sorts, ONLY),
     COLUMNS(program_columns),
 };
 
@@ -1351,10 +1361,15 @@ static const struct report_column program_run_columns[] = {
     AS(output, "OUTPUT", DROP, "output_path"),
 };
 
+static const struct report_field program_run_fields[] = {
+    {"pipeline", "Pipeline", REPORT_EQUAL, "program = $", NULL, NULL}};
+
+SORTS(program_run_sorts, {"run", "run", true, true})
+
 const struct report_list report_program_runs = {
     .view = "v_program_runs",
     .id = "run",
-    .tail = "WHERE (?2 IS NULL OR program = ?2) ORDER BY run DESC LIMIT ?17",
+    FILTERS(program_run_fields, program_run_sorts, "run"),
     COLUMNS(program_run_columns),
 };
 
@@ -1460,22 +1475,6 @@ const struct report_list report_reviews = {
             "ORDER BY since_at, job LIMIT ?3"};
 
 /* --------------------------------------------------------------------------- lists with filters */
-
-#define FILTERS(of, orders, number)                                                                                    \
-    .fields = (of), .field_count = COLUMN_COUNT(of), .sorts = (orders), .sort_count = COLUMN_COUNT(orders),            \
-    .unique = (number)
-#define EQUAL(key_, title_)                                                                                            \
-    {                                                                                                                  \
-#key_, (title_), REPORT_EQUAL, #key_ " = $", NULL, NULL                                                        \
-    }
-#define SINCE(key_, title_, time)                                                                                      \
-    {                                                                                                                  \
-#key_, (title_), REPORT_MOMENT, time " >= $", NULL, NULL                                                       \
-    }
-#define BEFORE(key_, title_, time)                                                                                     \
-    {                                                                                                                  \
-#key_, (title_), REPORT_MOMENT, time " < $", NULL, NULL                                                        \
-    }
 
 /*
  * The state of the delivery to each destination, "PACS SENT, RESEARCH FAILED": the worst one, if a destination gets
@@ -1817,6 +1816,8 @@ static const struct report_field callers_fields[] = {
 
 static const struct report_choice pull_states[] = {
     {"WAITING", "Waiting", "state = 'WAITING'"},
+    {"FINDING", NULL, "state = 'FINDING'"},
+    {"MOVING", NULL, "state = 'MOVING'"},
     {"OPEN", "Open", "ended_at IS NULL"},
     {"DONE", "Done", "state = 'DONE'"},
     {"PARTIAL", "Partial", "state = 'PARTIAL'"},
@@ -1846,7 +1847,6 @@ static const struct report_field trends_fields[] = {
     {"before", "Before", REPORT_MOMENT, "day < substr($, 1, 10)", NULL, NULL},
 };
 
-#define SORTS(name, ...) static const struct report_sort name[] = {__VA_ARGS__};
 SORTS(deliveries_sorts, {"delivery", "delivery", true, true}, {"job", "job", true, true})
 SORTS(review_sorts, {"job", "job", true, false})
 SORTS(segments_sorts, {"segment", "segment", true, false})
@@ -1864,8 +1864,60 @@ SORTS(reports_sorts, {"until", "until_at", false, true})
 SORTS(trends_sorts, {"day", "day || ' ' || pipeline || ' ' || station", false, true})
 SORTS(configuration_sorts, {"state", "state", false, false})
 
-/* A place in the order is of one row. SQLite takes a mere 0 for the number of a column. */
-#define ONLY "CAST(0 AS INTEGER)"
+/* Rows of commands with the words of the API. */
+static const struct report_column quarantine_columns[] = {
+    COLUMN(quarantine, "FILE", NUMBER),
+    AS(at, "SINCE", TIME, "quarantined_at"),
+    COLUMN(code, "CODE", TEXT),
+    AS(sender, "SENDER", TEXT, "coalesce(nullif(sender, ''), 'inbox')"),
+    AS(lacking, "LACKING", DROP, "iif(lacking, 'yes', '')"),
+    COLUMN(series_uid, "SERIES", TEXT),
+    COLUMN(path, "PATH", DROP),
+};
+
+const struct report_list report_quarantine = {
+    .view = "v_quarantine",
+    .id = "quarantine",
+    FILTERS(quarantine_fields, quarantine_sorts, "quarantine"),
+    COLUMNS(quarantine_columns),
+};
+
+const struct report_list report_deliveries = {
+    .view = "v_deliveries",
+    .id = "delivery",
+    FILTERS(deliveries_fields, deliveries_sorts, "delivery"),
+    .states = queue_delivery_states,
+    .state_count = QUEUE_DELIVERY_CANCELLED + 1,
+    COLUMNS(delivery_columns),
+};
+
+static const struct report_column pull_columns[] = {
+    COLUMN(item, "ITEM", NUMBER),
+    COLUMN(batch, "BATCH", NUMBER),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(source, "SOURCE", TEXT),
+    AS(arrived, "ARRIVED", WHOLE,
+       "arrived || coalesce(' of ' || expected, '') || iif(unwanted > quarantined, ', ' || "
+       "(unwanted - quarantined) || ' dropped', '') || iif(quarantined > 0, ', ' || quarantined || "
+       "' quarantined', '')"),
+    COLUMN(attempts, "TRIES", NUMBER | DROP),
+    AS(not_before, "NOT BEFORE", DROP, "not_before_at"),
+    AS(ended, "ENDED", DROP, "ended_at"),
+    COLUMN(key, "KEY", DROP),
+    AS(line, "LINE", NUMBER, "list_line"),
+    COLUMN(identifier, "IDENTIFIER", TEXT),
+    COLUMN(code, "CODE", TEXT),
+};
+
+const struct report_list report_pulls = {
+    .view = "v_pulls",
+    .id = "item",
+    FILTERS(pulls_fields, pulls_sorts, "item"),
+    .states = queue_pull_states,
+    .state_count = QUEUE_PULL_CANCELLED + 1,
+    COLUMNS(pull_columns),
+};
+
 #define BROWSE(key_, heading_, view_, fields_, sorts_, number, ...)                                                    \
     {                                                                                                                  \
         .key = (key_), .heading = (heading_), .view = (view_), FILTERS(fields_, sorts_, number), __VA_ARGS__           \

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define DEFAULT_LIMIT 50
-
 /* ------------------------------------------------------------------------------------- reading */
 
 /* Returns the query of a list, with `before` before it. NULL: no memory. */
@@ -251,15 +249,67 @@ list_match_state(struct report *report, const struct report_list *list, const ch
     return database_refuse(&report->db, -EINVAL, "there is no state '%s'; it is one of %s", wanted, names);
 }
 
-enum { LIST_LIMIT = 16, LIST_VALUES }; /* the limit is last; all tails have it */
+/* A filter as the words of a list. */
+struct list_words {
+    struct report_browse browse;
+    char job[24], batch[24], since[ISO_TIME_SIZE], before[ISO_TIME_SIZE];
+};
 
-/* Sets the filter as the parameters of a list's tail. */
+/* Completes the beginning of a time with its first moment: "2026-1" begins with October. */
+static const char *
+list_complete(const char *text, char at[ISO_TIME_SIZE])
+{
+    const size_t length = text ? strlen(text) : 0;
+    strcpy(at, "0000-01-01T00:00:00.000Z");
+    if (!text || length > ISO_TIME_LENGTH)
+        return text;
+    if ((length == 6 || length == 9) && text[length - 1] != '0')
+        at[length] = '0';
+    memcpy(at, text, length);
+    return at;
+}
+
+/* Sets a word. A list without this field shows all rows, as its command has no such option. */
+static void
+list_set(struct list_words *words, const struct report_list *list, const char *key, const char *value,
+         const char *pseudonym)
+{
+    const int field = value ? report_field_place(list, key) : -1;
+    if (field < 0)
+        return;
+    words->browse.values[field] = value;
+    words->browse.pseudonyms[field] = pseudonym ? pseudonym : "";
+}
+
+/* Returns 0, -EINVAL for an unknown state, or -ENOENT for an unknown series or job. */
 static int
 list_select(struct report *report, const struct report_list *list, const struct report_filter *filter,
-            struct database_value values[LIST_VALUES])
+            struct list_words *words)
 {
+    const struct {
+        const char *key, *value, *pseudonym;
+    } given[] = {
+        {"pipeline", filter->pipeline, NULL},
+        {"series", filter->series, NULL},
+        {"destination", filter->destination, NULL},
+        {"code", filter->code, NULL},
+        {"since", list_complete(filter->since, words->since), NULL},
+        {"before", list_complete(filter->before, words->before), NULL},
+        {"modality", filter->modality, NULL},
+        {"sender", filter->sender, NULL},
+        {"accession", filter->accession[0], filter->accession[1]},
+        {"patient", filter->patient[0], filter->patient[1]},
+        {"current", filter->current ? "yes" : NULL, NULL},
+        {"kept", "yes", NULL},
+        {"job", filter->job ? words->job : NULL, NULL},
+        {"batch", filter->batch ? words->batch : NULL, NULL},
+    };
+
     const char *state;
     int64_t found;
+    words->browse = (struct report_browse){.limit = filter->limit};
+    snprintf(words->job, sizeof words->job, "%lld", (long long)filter->job);
+    snprintf(words->batch, sizeof words->batch, "%lld", (long long)filter->batch);
     int rc = list_match_state(report, list, filter->state, &state);
     if (rc == 0 && filter->series) {
         rc = database_get(&report->db, "SELECT 1 FROM v_series WHERE series_uid = ?",
@@ -270,78 +320,43 @@ list_select(struct report *report, const struct report_list *list, const struct 
     }
     if (rc == 0 && filter->job)
         rc = report_expect_job(report, filter->job);
-    values[0] = value_optional(state);
-    values[1] = value_optional(filter->pipeline);
-    values[2] = value_optional(filter->series);
-    values[3] = value_optional(filter->destination);
-    values[4] = value_id(filter->job);
-    values[5] = value_optional(filter->code);
-    values[6] = value_optional(filter->since);
-    values[7] = value_int(filter->current);
-    values[8] = value_optional(filter->before);
-    values[9] = value_optional(filter->modality);
-    values[10] = value_optional(filter->sender);
-    for (int i = 0; i < 2; i++) {
-        values[11 + i] = value_optional(filter->accession[i]);
-        values[13 + i] = value_optional(filter->patient[i]);
-    }
-    values[15] = value_id(filter->batch);
-    values[LIST_LIMIT] = value_int(filter->limit > 0 ? filter->limit : DEFAULT_LIMIT);
+    list_set(words, list, "state", state, NULL);
+    for (size_t i = 0; i < COLUMN_COUNT(given); i++)
+        list_set(words, list, given[i].key, given[i].value, given[i].pseudonym);
     return rc;
+}
+
+static int
+list_print(struct report *report, const struct report_list *list, const struct report_browse *browse, FILE *out,
+           struct error *error)
+{
+    static const struct report_layout layout = {.max_rows = SIZE_MAX, .indent = "", .empty = "", .below = NULL};
+
+    struct report_table table;
+    int rc = report_browse(report, list, browse, &table, error);
+    if (rc < 0)
+        return rc;
+    rc = report_table_print(&table, &layout, out);
+    if (rc == 0 && *table.next && terminal_columns(out) != INT_MAX)
+        fprintf(out, "The list is cut, newest first; --limit sets its length.\n");
+    report_table_free(&table);
+    return report_conclude(report, out, rc < 0 ? database_refuse(&report->db, rc, "out of memory") : 0, error);
 }
 
 int
 report_list(struct report *report, const struct report_list *list, const struct report_filter *filter, FILE *out,
             bool json, struct error *error)
 {
-    struct database_value values[LIST_VALUES];
-    const struct report_selection rows = {list, values, LIST_VALUES};
-    int rc = list_select(report, list, filter, values);
-    const int64_t limit = values[LIST_LIMIT].as.i;
-    if (rc == 0)
-        rc = json ? report_print_json(report, &rows, false, NULL, 0, out) : report_print_rows(report, &rows, NULL, out);
-    if (rc == 0 && !json && terminal_columns(out) != INT_MAX && limit != INT64_MAX) {
-        sqlite3_stmt *statement;
-        sqlite3_str *sql = sqlite3_str_new(report->db.handle);
-        values[LIST_LIMIT] = value_int(limit + 1);
-        sqlite3_str_appendf(sql, "SELECT count(*) FROM (SELECT 1 FROM %s %s)", list->view, list->tail);
-        rc = report_start(report, sql, &rows, &statement);
-        if (rc < 0)
-            return report_conclude(report, out, rc, error);
-        rc = database_step(&report->db, statement);
-        if (rc == 1 && sqlite3_column_int64(statement, 0) > limit)
-            fprintf(out, "The list is cut, newest first; --limit sets its length.\n");
-        sqlite3_finalize(statement);
-    }
-    return report_conclude(report, out, rc < 0 ? rc : 0, error);
-}
-
-static int
-list_read_keys(struct report *report, const struct report_selection *rows, char ***keys, size_t *count)
-{
-    sqlite3_stmt *statement;
-    sqlite3_str *sql = sqlite3_str_new(report->db.handle);
-    sqlite3_str_appendf(sql, "SELECT %s FROM %s %s", rows->list->id, rows->list->view, rows->list->tail);
-    int rc = report_start(report, sql, rows, &statement);
+    struct list_words words;
+    char next[REPORT_MARK];
+    int rc = list_select(report, list, filter, &words);
     if (rc < 0)
-        return rc;
-    while ((rc = database_step(&report->db, statement)) == 1) {
-        char **grown = realloc(*keys, (*count + 1) * sizeof *grown);
-        if (grown)
-            *keys = grown;
-        char *copy = grown ? strdup(report_text(statement, 0)) : NULL;
-        if (!copy) {
-            rc = database_refuse(&report->db, -ENOMEM, "out of memory");
-            break;
-        }
-        grown[(*count)++] = copy;
-    }
-    sqlite3_finalize(statement);
-    for (size_t i = 0; i < *count / 2; i++) {
-        char *newer = (*keys)[i];
-        (*keys)[i] = (*keys)[*count - 1 - i];
-        (*keys)[*count - 1 - i] = newer;
-    }
+        return report_conclude(report, out, rc, error);
+    if (!json)
+        return list_print(report, list, &words.browse, out, error);
+    rc = report_browse_print(report, list, &words.browse, REPORT_JSON, out, next, error);
+    if (rc == 0)
+        fputc('\n', out);
     return rc;
 }
 
@@ -349,15 +364,17 @@ int
 report_keys(struct report *report, const struct report_list *list, const struct report_filter *filter, char ***keys,
             size_t *count, struct error *error)
 {
-    struct database_value values[LIST_VALUES];
-    const struct report_selection rows = {list, values, LIST_VALUES};
-    struct report_filter all = *filter;
-    all.limit = INT64_MAX;
+    struct list_words words;
     *keys = NULL;
     *count = 0;
-    int rc = list_select(report, list, &all, values);
+    int rc = list_select(report, list, filter, &words);
     if (rc == 0)
-        rc = list_read_keys(report, &rows, keys, count);
+        rc = report_browse_ids(report, list, &words.browse, keys, count);
+    for (size_t i = 0; i < *count / 2; i++) {
+        char *newer = (*keys)[i];
+        (*keys)[i] = (*keys)[*count - 1 - i];
+        (*keys)[*count - 1 - i] = newer;
+    }
     while (rc < 0 && *count > 0)
         free((*keys)[--*count]);
     if (rc < 0)

@@ -87,6 +87,10 @@ extern const struct report_list report_histograms; /* ?1: the job, ?2: the segme
     "   || ' to ' || printf('%.10g', range_high) ELSE '' END "                                                         \
     "|| CASE WHEN other_settings <> '' THEN ', ' || other_settings ELSE '' END"
 
+/* Reads the column `id` of all rows. Adds to the array, also if it fails. Returns 0 or -errno. */
+int report_browse_ids(struct report *report, const struct report_list *list, const struct report_browse *wanted,
+                      char ***ids, size_t *count);
+
 /* Adds the row of a statement that has the columns of the list, then its mark if it has one. */
 int report_add_row(struct report *report, struct report_table *table, sqlite3_stmt *row);
 

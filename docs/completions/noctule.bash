@@ -48,6 +48,10 @@ _noctule() {
         options='--since --until --json --html --send'
         kind=nothing
         ;;
+    list)
+        options='--sort --after --limit --csv --json'
+        kind=nothing
+        ;;
     jobs)
         options='--state --pipeline --series --code --modality --accession --patient --sender --since --limit --watch --interval --json'
         kind=nothing
@@ -199,7 +203,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain compare validate run-job status report jobs review show features cohort series programs validations destinations deliveries retry submit cancel accept reject undo hold release pause resume drain priority complete ack resend purge pull quarantine reload ping check-config doctor echo presets profiles version help'
+    local commands='run explain compare validate run-job status report list jobs review show features cohort series programs validations destinations deliveries retry submit cancel accept reject undo hold release pause resume drain priority complete ack resend purge pull quarantine reload ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
@@ -228,6 +232,9 @@ _noctule() {
     report:--since) kind=nothing ;;
     report:--until) kind=nothing ;;
     report:--html) kind=files ;;
+    list:--sort) kind=nothing ;;
+    list:--after) kind=nothing ;;
+    list:--limit) kind=nothing ;;
     jobs:--state) words='READY RUNNING DONE EMPTY REVIEW REJECTED DELAYED FAILED CANCELLED' ;;
     jobs:--pipeline) kind=pipelines ;;
     jobs:--series) kind=nothing ;;

@@ -99,6 +99,11 @@ web_fill(const struct message_decide *decide, const struct decision_rule *rule, 
             .alert = name, .undo = strcmp(rule->action, "unacknowledge") == 0, .reason = decide->reason, .login = ""};
         return true;
     }
+    if (strcmp(rule->subject, "series") == 0) {
+        request->type = PROTO_COMPLETE;
+        message->complete = (struct message_complete){.series_uid = name, .login = ""};
+        return true;
+    }
     if (releases || strcmp(rule->action, "hold") == 0) {
         request->type = releases ? PROTO_RELEASE : PROTO_HOLD;
         message->hold =

@@ -35,9 +35,11 @@ web_api_refuse(int status, const char *title, const char *detail, struct web_rep
         {"Already decided", "ALREADY_DECIDED", "Look at the job: its decision has a name and a time."},
         {"Changed", "CHANGED", "Look at the result again, and send its present version."},
         {"Wrong type", "WRONG_TYPE", "Send the header \"Content-Type: application/json\"."},
+        {"Wrong method", "WRONG_METHOD", "Use a method of the header Allow; decisions need page.may."},
+        {"Too large", "TOO_LARGE", "Send a smaller request: at most 16 KiB, and 8 KiB of a body."},
+        {"No length", "NO_LENGTH", "Send the header Content-Length."},
         {"Too many", "TOO_MANY", "Wait a minute."},
         {"No reply", "NO_REPLY", "Look whether the decision was made before you send it again."},
-        {"Not done", "NOT_DONE", "Send a POST with the header Content-Type and a body."},
         {"Too slow", "TOO_SLOW", "Ask for fewer rows, for example with since=7d or a smaller limit."},
         {"Not ready", "NOT_READY", "Try again; noctule doctor and the log give the reason."},
     };
@@ -74,9 +76,8 @@ api_refuse(struct api_call *call, int status, const char *title, const char *for
 
 /* --------------------------------------------------------------------------------- address ---- */
 
-/* Compares a path with one that may have a part in braces. Returns false, or true with that part. */
-static bool
-api_matches(const char *pattern, const char *path, char identity[API_VALUE])
+bool
+web_api_matches(const char *pattern, const char *path, char identity[API_VALUE])
 {
     const char *brace = strchr(pattern, '{');
     *identity = '\0';
@@ -101,7 +102,7 @@ api_find(const struct web_request *request, char identity[API_VALUE])
     const struct api_route *other = NULL;
     for (size_t i = 0; i < api_route_count; i++) {
         const struct api_route *route = &api_routes[i];
-        if (route->kind == API_ELSEWHERE || !api_matches(route->path, request->path + strlen(API_ROOT), identity))
+        if (route->kind >= API_ELSEWHERE || !web_api_matches(route->path, request->path + strlen(API_ROOT), identity))
             continue;
         if ((route->verb == API_GET) == !request->posts)
             return route;
@@ -401,7 +402,7 @@ web_api_answer(struct web *web, const struct web_request *request, struct web_re
         return error_set(error, -ENOENT, CODE_NONE, "this address does not exist");
     if (call.route->verb == API_POST && !request->posts) {
         answer->posts_only = true;
-        web_api_refuse(HTTP_METHOD_NOT_ALLOWED, "Not done", "this address takes a POST", answer);
+        web_api_refuse(HTTP_METHOD_NOT_ALLOWED, "Wrong method", "this address takes a POST", answer);
         return 0;
     }
     int rc = api_check_person(&call);

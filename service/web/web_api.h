@@ -7,6 +7,7 @@
 #ifndef NOCTULE_SERVICE_WEB_WEB_API_H
 #define NOCTULE_SERVICE_WEB_WEB_API_H
 
+#include "service/common/json.h"
 #include "service/web/web.h"
 
 #define API_ROOT "/api/v1/"
@@ -26,10 +27,11 @@ struct api_route {
     const char *summary; /* of the document */
 
     enum {
-        API_LIST,     /* the rows of `list`, as JSON or CSV */
-        API_ONE,      /* the first row of `list`, as an object */
-        API_ANSWER,   /* `answer` writes it */
-        API_ELSEWHERE /* a row of web_routes.c answers it; this one describes it */
+        API_LIST,      /* the rows of `list`, as JSON or CSV */
+        API_ONE,       /* the first row of `list`, as an object */
+        API_ANSWER,    /* `answer` writes it */
+        API_ELSEWHERE, /* a row of web_routes.c answers it; this one describes it */
+        API_DECIDES    /* the same: web_decide() takes the decision */
     } kind;
 
     enum { API_GET, API_POST, API_DELETE } verb; /* a POST has its parameters in the body */
@@ -47,6 +49,10 @@ struct api_route {
     const char *since;                      /* of a list: the value of this field if the request has none; NULL */
     const char *needs;                      /* of a list: a field that must have a value; NULL: none */
     bool is_of_job;                         /* the job of the path must exist */
+
+    /* Of API_DECIDES, unless the body has both (service/common/decisions). */
+    const char *actions[4]; /* up to NULL; if there are several, the body names one */
+    const char *subject;    /* the kind of what the path names: "job" */
 };
 
 extern const struct api_route api_routes[];
@@ -81,6 +87,19 @@ int web_api_views(struct api_call *call, struct error *error);
 int web_api_me(struct api_call *call, struct error *error);
 int web_api_log_in(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
 int web_api_log_out(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
+
+/* Compares a path below API_ROOT with one that may have a part in braces. Returns false, or true with that part. */
+bool web_api_matches(const char *pattern, const char *path, char identity[API_VALUE]);
+
+/* Finds the address that takes a decision, with the name in its path. Returns NULL if there is none. */
+const struct api_route *web_api_find_decision(const char *path, char name[API_VALUE]);
+bool web_api_is_decision(const char *path);
+/* Returns why the action and the subject of a body do not fit the address, or NULL. */
+const char *web_api_decision_fault(const struct api_route *route, const char *action, const char *subject);
+/* Returns whether page.may allows the decisions of this address, and a subject can exist. */
+bool web_api_may_decide(const struct api_route *route, const struct conf *conf);
+/* Writes the schema of a body with the decision of this address. */
+void web_api_document_decision(struct json *json, const struct api_route *route);
 
 /* Writes the OpenAPI document. Returns 0 or -errno. */
 int web_api_document(struct api_call *call, struct error *error);

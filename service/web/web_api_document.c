@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define JSON_TYPE "application/json"
+
 /* ------------------------------------------------------------------------------ parameters --- */
 
 static void
@@ -17,13 +19,31 @@ schema_number(struct json *json, const char *type, int64_t least, int64_t most)
     json_integer(json, "maximum", most);
 }
 
+#define BODY_LINE  "[^\\u0000-\\u001f\\u007f-\\u009f]"
+#define QUERY_TEXT "[^\\u0000]"
+
+/* In a body (web_form.h), a whole number is as good as its text. */
 static void
-schema_text(struct json *json)
+schema_number_or_text(struct json *json)
 {
-    json_string(json, "type", "string");
+    json_begin_row(json, "type");
+    json_string(json, NULL, "string");
+    json_string(json, NULL, "integer");
+    json_end_row(json);
+}
+
+/* A text of a body is one line. */
+static void
+schema_text(struct json *json, const char *in)
+{
+    const bool in_body = strcmp(in, "body") == 0;
+    if (in_body)
+        schema_number_or_text(json);
+    else
+        json_string(json, "type", "string");
     json_integer(json, "minLength", 1);
     json_integer(json, "maxLength", 256);
-    json_string(json, "pattern", "^[^\\u0000]+$");
+    json_string(json, "pattern", in_body ? "^" BODY_LINE "+$" : "^" QUERY_TEXT "+$");
 }
 
 static void
@@ -55,7 +75,7 @@ schema_words(struct json *json, const char *const *words)
 }
 
 static void
-schema_of_field(struct json *json, const struct report_field *field)
+schema_of_field(struct json *json, const struct report_field *field, const char *in)
 {
     switch (field->form) {
     case REPORT_COUNT:
@@ -76,7 +96,7 @@ schema_of_field(struct json *json, const struct report_field *field)
         break;
     case REPORT_EQUAL:
     case REPORT_SEARCH:
-        schema_text(json);
+        schema_text(json, in);
         break;
     }
 }
@@ -104,34 +124,48 @@ parameter_end(struct json *json, const char *in)
     json_end_object(json);
 }
 
+/* What the parts of paths in braces are; the name of a destination is one of the configuration. */
+static const struct {
+    const char *name, *help, *pattern; /* pattern NULL: a number from least to most */
+    int64_t least, most;
+} document_names[] = {
+    {"job", "Number of the job", NULL, 1, INT64_C(999999999999999999)},
+    {"view", "Number of the saved filter", NULL, 1, INT64_C(999999999999999999)},
+    {"delivery", "Number of the delivery", NULL, 1, INT64_C(999999999999999999)},
+    {"file", "Number of the quarantined file", NULL, 1, INT64_C(999999999999999999)},
+    {"index", "Number of the plane, from 0", NULL, 0, 65535},
+    {"plane", "Axial, coronal or sagittal", "^(ax|cor|sag)$", 0, 0},
+    {"alert", "Id of the alert", "^[a-z_]{1,30}(:[A-Za-z0-9_-]{1,60})?$", 0, 0},
+    {"destination", "Name of the destination", "", 0, 0},
+    {"", "DICOM UID", "^[0-9.]{1,64}$", 0, 0}, /* any other */
+};
+
 /* Writes the parts of the path in braces. */
 static void
-write_path_parameters(struct json *json, const char *path)
+write_path_parameters(const struct conf *conf, struct json *json, const char *path)
 {
-    static const char *const planes[] = {"ax", "cor", "sag", NULL};
     for (const char *brace = path; (brace = strchr(brace, '{'));) {
         char name[32];
+        size_t at = 0;
         brace++;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(brace, "}"), brace);
-        const bool is_job = strcmp(name, "job") == 0, is_view = strcmp(name, "view") == 0;
-        const bool is_plane = strcmp(name, "plane") == 0, is_index = strcmp(name, "index") == 0;
-        parameter_begin(json, name, "path",
-                        is_job     ? "Number of the job"
-                        : is_view  ? "Number of the saved filter"
-                        : is_plane ? "Axial, coronal or sagittal"
-                        : is_index ? "Number of the plane, from 0"
-                                   : "DICOM UID",
-                        true);
-        if (is_job || is_view)
-            schema_number(json, "integer", 1, INT64_C(999999999999999999));
-        else if (is_index)
-            schema_number(json, "integer", 0, 65535);
-        else if (is_plane)
-            schema_words(json, planes);
-        else
+        while (*document_names[at].name && strcmp(document_names[at].name, name) != 0)
+            at++;
+        const char *pattern = document_names[at].pattern;
+        parameter_begin(json, name, "path", document_names[at].help, true);
+        if (!pattern) {
+            schema_number(json, "integer", document_names[at].least, document_names[at].most);
+        } else {
             json_string(json, "type", "string");
-        if (!is_job && !is_view && !is_index && !is_plane)
-            json_string(json, "pattern", "^[0-9.]{1,64}$");
+            if (*pattern)
+                json_string(json, "pattern", pattern);
+        }
+        if (pattern && !*pattern) {
+            json_begin_row(json, "enum");
+            for (size_t i = 0; i < conf->destination_count; i++)
+                json_string(json, NULL, conf->destinations[i].name);
+            json_end_row(json);
+        }
         parameter_end(json, "path");
     }
 }
@@ -148,7 +182,7 @@ write_list_parameters(struct json *json, const struct api_route *route, const ch
         if (brace && strncmp(brace + 1, field->key, length) == 0 && brace[1 + length] == '}')
             continue;
         parameter_begin(json, field->key, in, field->title, route->needs && strcmp(route->needs, field->key) == 0);
-        schema_of_field(json, field);
+        schema_of_field(json, field, in);
         parameter_end(json, in);
     }
     parameter_begin(json, "sort", in, "The order; with \"-\" before it descending", false);
@@ -163,10 +197,19 @@ write_list_parameters(struct json *json, const struct api_route *route, const ch
     parameter_end(json, in);
     parameter_begin(json, "after", in, "The mark \"next\" of an earlier answer in the same order", false);
     json_string(json, "type", "string");
-    json_string(json, "pattern", "^[^\\u0000]{0,256} -?[0-9]{1,18}$");
+    json_string(json, "pattern",
+                strcmp(in, "body") == 0 ? "^" BODY_LINE "{0,256} -?[0-9]{1,18}$"
+                                        : "^" QUERY_TEXT "{0,256} -?[0-9]{1,18}$");
     parameter_end(json, in);
     parameter_begin(json, "limit", in, "Rows of the answer; the default is 50", false);
-    schema_number(json, "integer", 1, API_LIMIT);
+    if (strcmp(in, "body") == 0) {
+        schema_number_or_text(json);
+        json_integer(json, "minimum", 1);
+        json_integer(json, "maximum", API_LIMIT);
+        json_string(json, "pattern", "^([1-9][0-9]{0,3}|10000)$"); /* API_LIMIT */
+    } else {
+        schema_number(json, "integer", 1, API_LIMIT);
+    }
     parameter_end(json, in);
 }
 
@@ -183,7 +226,7 @@ write_own_parameters(struct json *json, const struct api_route *route, const cha
         else if (parameter->is_moment)
             schema_moment(json);
         else
-            schema_text(json);
+            schema_text(json, in);
         parameter_end(json, in);
     }
     if (route->types[0] && route->types[1]) {
@@ -196,27 +239,36 @@ write_own_parameters(struct json *json, const struct api_route *route, const cha
 }
 
 static void
+write_body_schema(struct json *json, const struct api_route *route)
+{
+    json_string(json, "type", "object");
+    json_boolean(json, "additionalProperties", false);
+    json_begin_array(json, "required");
+    if (route->needs)
+        json_string(json, NULL, route->needs);
+    for (const struct api_parameter *parameter = route->parameters; parameter && parameter->key; parameter++)
+        if (parameter->is_needed)
+            json_string(json, NULL, parameter->key);
+    json_end_array(json);
+    json_begin_object(json, "properties");
+    write_own_parameters(json, route, "body");
+    json_end_object(json);
+}
+
+static void
 write_body(struct json *json, const struct api_route *route)
 {
-    static const char *const types[] = {"application/json", "application/x-www-form-urlencoded"};
+    static const char *const types[] = {JSON_TYPE, "application/x-www-form-urlencoded"};
     json_begin_object(json, "requestBody");
     json_boolean(json, "required", true);
     json_begin_object(json, "content");
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    for (size_t i = 0; i < (route->subject ? 1 : sizeof types / sizeof *types); i++) {
         json_begin_object(json, types[i]);
         json_begin_object(json, "schema");
-        json_string(json, "type", "object");
-        json_boolean(json, "additionalProperties", false);
-        json_begin_array(json, "required");
-        if (route->needs)
-            json_string(json, NULL, route->needs);
-        for (const struct api_parameter *parameter = route->parameters; parameter && parameter->key; parameter++)
-            if (parameter->is_needed)
-                json_string(json, NULL, parameter->key);
-        json_end_array(json);
-        json_begin_object(json, "properties");
-        write_own_parameters(json, route, "body");
-        json_end_object(json);
+        if (route->subject)
+            web_api_document_decision(json, route);
+        else
+            write_body_schema(json, route);
         json_end_object(json);
         json_end_object(json);
     }
@@ -229,7 +281,7 @@ static void
 write_parameters(struct api_call *call, struct json *json, const struct api_route *route)
 {
     json_begin_array(json, "parameters");
-    write_path_parameters(json, route->path);
+    write_path_parameters(call->web->conf, json, route->path);
     if (route->verb == API_GET)
         write_own_parameters(json, route, "query");
     if (route->verb != API_GET) {
@@ -319,7 +371,7 @@ write_content(struct api_call *call, const struct api_route *route, struct json 
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*type, ";"), *type);
         json_begin_object(json, name);
-        if (strcmp(name, "application/json") == 0) {
+        if (strcmp(name, JSON_TYPE) == 0) {
             rc = write_json_schema(call, route, json, error);
         } else {
             json_begin_object(json, "schema");
@@ -334,43 +386,57 @@ write_content(struct api_call *call, const struct api_route *route, struct json 
     return rc;
 }
 
+/* Writes "content" with one type, whose schema is a component. */
+static void
+write_component(struct json *json, const char *type, const char *component)
+{
+    char reference[64];
+    snprintf(reference, sizeof reference, "#/components/schemas/%s", component);
+    json_begin_object(json, "content");
+    json_begin_object(json, type);
+    json_begin_object(json, "schema");
+    json_string(json, "$ref", reference);
+    json_end_object(json);
+    json_end_object(json);
+    json_end_object(json);
+}
+
 /* Problems, and the requests that can have them. */
+enum { ON_GET = 1, ON_PLANES = 2, ON_QUERY = 4, ON_CHANGE = 8, ON_POST = ON_QUERY | ON_CHANGE, ON_ALL = 15 };
+
 static const struct {
     const char *status, *description;
-    bool changes_only;
+    unsigned requests;
 } document_problems[] = {
-    {"400", "A parameter is unknown, repeated, empty or invalid", false},
-    {"401", "The token is missing or wrong", false},
-    {"403", "The person may not do this, or the request comes from another site", true},
-    {"404", "There is no such job, series or result", false},
-    {"405", "page.may, or page.tokens_file, does not allow it", true},
-    {"406", "No type of the header Accept is offered", false},
-    {"409", "The state has changed: another person has decided", true},
-    {"411", "The header Content-Length is missing", true},
-    {"413", "The body is larger than 8 KiB", true},
-    {"415", "The body is neither JSON nor a form", true},
-    {"421", "The host name is not configured", false},
-    {"429", "Too many requests", false},
-    {"503", "The database is not ready, or the query took too long", false},
-    {"504", "The daemon has not answered", true},
+    {"400", "A parameter or the body is unknown, repeated, empty or invalid", ON_ALL},
+    {"401", "The token is missing or wrong", ON_ALL},
+    {"403", "The person may not do this, or the request comes from another site", ON_POST},
+    {"404", "There is no such job, series, result, destination, delivery, file or alert", ON_ALL},
+    {"406", "No type of the header Accept is offered", ON_GET | ON_QUERY},
+    {"409", "Another decision was made, or the state does not allow it", ON_CHANGE},
+    {"411", "The header Content-Length is missing", ON_POST},
+    {"413", "The body has more than 8 KiB", ON_POST},
+    {"415", "The body is neither JSON nor a form", ON_POST},
+    {"421", "The host name is not configured", ON_ALL},
+    {"429", "Too many requests", ON_PLANES | ON_CHANGE},
+    {"500", "The file of the job is damaged", ON_PLANES},
+    {"503", "The database is not ready, or the query took too long", ON_ALL},
+    {"504", "The daemon has not answered: the decision may be made", ON_CHANGE},
 };
 
 static void
 write_problems(struct json *json, const struct api_route *route)
 {
+    const unsigned request = route->verb != API_GET         ? route->kind == API_LIST ? ON_QUERY : ON_CHANGE
+                             : route->kind == API_ELSEWHERE ? ON_PLANES
+                                                            : ON_GET;
     for (size_t i = 0; i < sizeof document_problems / sizeof *document_problems; i++) {
         const bool is_403 = strcmp(document_problems[i].status, "403") == 0;
-        if (document_problems[i].changes_only && route->verb == API_GET && !(is_403 && route->role))
+        if (!(document_problems[i].requests & request) && !(is_403 && route->role))
             continue;
         json_begin_object(json, document_problems[i].status);
         json_string(json, "description", document_problems[i].description);
-        json_begin_object(json, "content");
-        json_begin_object(json, "application/problem+json");
-        json_begin_object(json, "schema");
-        json_string(json, "$ref", "#/components/schemas/Problem");
-        json_end_object(json);
-        json_end_object(json);
-        json_end_object(json);
+        write_component(json, "application/problem+json", "Problem");
         json_end_object(json);
     }
 }
@@ -385,7 +451,11 @@ write_operation(struct api_call *call, const struct api_route *route, struct jso
     json_begin_object(json, "responses");
     json_begin_object(json, "200");
     json_string(json, "description", route->verb == API_GET ? "The answer, with an ETag" : "The answer");
-    const int rc = write_content(call, route, json, error);
+    int rc = 0;
+    if (route->kind == API_DECIDES)
+        write_component(json, JSON_TYPE, "Decided");
+    else
+        rc = write_content(call, route, json, error);
     json_end_object(json);
     if (route->verb == API_GET && route->kind != API_ELSEWHERE) {
         json_begin_object(json, "304");
@@ -394,17 +464,30 @@ write_operation(struct api_call *call, const struct api_route *route, struct jso
     }
     write_problems(json, route);
     json_end_object(json);
+    if (route->kind == API_DECIDES) {
+        json_begin_array(json, "security");
+        json_begin_object(json, NULL);
+        json_begin_array(json, "token");
+        json_end_array(json);
+        json_end_object(json);
+        json_end_array(json);
+    }
     json_end_object(json);
     return rc;
 }
 
-/* Writes the operations of each path, which follow one another in the table. */
+/* Writes the operations of each path, which follow one another in the table. Decisions that page.may does not allow have
+ * no address. */
 static int
 write_paths(struct api_call *call, struct json *json, struct error *error)
 {
     int rc = 0;
     for (size_t i = 0; i < api_route_count && rc == 0; i++) {
         const struct api_route *route = &api_routes[i];
+        const bool is_session = strncmp(route->path, "session", strlen("session")) == 0;
+        if ((route->kind == API_DECIDES && !web_api_may_decide(route, call->web->conf)) ||
+            (is_session && !call->web->conf->page.tokens_file))
+            continue;
         if (i == 0 || strcmp(route[-1].path, route->path) != 0) {
             char path[128];
             snprintf(path, sizeof path, API_ROOT "%s", route->path);
@@ -438,6 +521,17 @@ document_components(struct json *json)
     }
     json_begin_object(json, "status");
     json_string(json, "type", "integer");
+    json_end_object(json);
+    json_end_object(json);
+    json_end_object(json);
+    json_begin_object(json, "Decided");
+    json_string(json, "type", "object");
+    json_begin_row(json, "required");
+    json_string(json, NULL, "message");
+    json_end_row(json);
+    json_begin_object(json, "properties");
+    json_begin_object(json, "message");
+    json_string(json, "type", "string");
     json_end_object(json);
     json_end_object(json);
     json_end_object(json);

@@ -189,6 +189,14 @@ api_versions(struct api_call *call, struct error *error)
         .path = (path_), .kind = API_LIST, .list = (name), .types = {JSON, CSV}, __VA_ARGS__                           \
     }
 
+#define DECIDE(path_, subject_, summary_, ...)                                                                         \
+    {                                                                                                                  \
+        .path = (path_), .summary = (summary_), .kind = API_DECIDES, .verb = API_POST, .types = {JSON},                \
+        .subject = (subject_), .actions = {                                                                            \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+
 const struct api_route api_routes[] = {
     {.path = "status",
      .summary = "State of the service and the figures of noctule status",
@@ -230,10 +238,26 @@ const struct api_route api_routes[] = {
      .types = {PNG}},
     {.path = "decisions",
      .summary = "A decision of a person with a name (page.may)",
-     .kind = API_ELSEWHERE,
+     .kind = API_DECIDES,
      .verb = API_POST,
      .parameters = decision_parameters,
      .types = {JSON}},
+    DECIDE("jobs/{job}/retry", "job", "Runs a failed job again", "retry"),
+    DECIDE("jobs/{job}/cancel", "job", "Cancels a job that waits or runs", "cancel"),
+    DECIDE("jobs/{job}/priority", "job", "Sets the priority of a waiting job", "priority"),
+    DECIDE("jobs/{job}/hold", "job", "Holds a waiting job", "hold"),
+    DECIDE("jobs/{job}/release", "job", "Releases a held job", "release"),
+    DECIDE("review/{job}/decision", "job", "Accepts or rejects a result under review, or undoes it", "accept", "reject",
+           "undo"),
+    DECIDE("series/{series}/complete", "series", "Takes a series as complete that is being received", "complete"),
+    DECIDE("destinations/{destination}/hold", "destination", "Holds the deliveries to a destination", "hold"),
+    DECIDE("destinations/{destination}/release", "destination", "Releases a held destination", "release"),
+    DECIDE("destinations/{destination}/resend", "destination", "Sends again all that has not arrived there", "resend"),
+    DECIDE("deliveries/{delivery}/resend", "delivery", "Sends a result again", "resend"),
+    DECIDE("quarantine/{file}/release", "file", "Receives a quarantined file again", "release"),
+    DECIDE("quarantine/{file}/forget", "file", "Removes a quarantined file", "forget"),
+    DECIDE("alerts/{alert}/ack", "alert", "Acknowledges an alert", "acknowledge"),
+    DECIDE("alerts/{alert}/unack", "alert", "Takes the acknowledgement of an alert back", "unacknowledge"),
     {.path = "series/{series}",
      .summary = "A series (v_series)",
      .kind = API_ONE,

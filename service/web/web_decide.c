@@ -5,6 +5,7 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/wire/messages.h"
+#include "service/web/web_api.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -65,8 +66,9 @@ decision_check_values(struct web_decision *decision, const struct conf_page *pag
         return rc;
     if (rule->has_reason && !*values[FORM_reason])
         return error_set(error, -EINVAL, CODE_NONE, "%s of a %s must have a reason", rule->action, rule->subject);
-    if (strlen(values[FORM_reason]) > DECISION_REASON)
-        return error_set(error, -EINVAL, CODE_NONE, "the reason must have at most %d bytes", DECISION_REASON);
+    if (strlen(values[FORM_reason]) > DECISION_REASON || strlen(values[FORM_seen]) > DECISION_REASON)
+        return error_set(error, -EINVAL, CODE_NONE, "the reason and the version must have at most %d bytes each",
+                         DECISION_REASON);
     const size_t digits = strspn(value + (*value == '-'), "0123456789");
     if (value[digits + (*value == '-')] || digits > 9 || (strcmp(rule->action, "priority") == 0) != (digits > 0))
         return error_set(error, -EINVAL, CODE_NONE, "value must be the whole number of a priority");
@@ -96,6 +98,28 @@ decision_of_filter(struct web_decision *decision, struct error *error)
     return 0;
 }
 
+/* Sets the action and the subject that the address has. */
+static int
+decision_read_path(const struct web_request *request, struct web_decision *decision, struct error *error)
+{
+    char name[API_VALUE], **values = decision->form.values;
+    const struct api_route *route = web_api_find_decision(request->path, name);
+    if (!route || !route->subject)
+        return 0;
+    const char *fault = web_api_decision_fault(route, values[FORM_action], values[FORM_subject]);
+    if (fault)
+        return error_set(error, -EINVAL, CODE_NONE, "%s", fault);
+    const int length = snprintf(decision->subject, sizeof decision->subject, "%s %s", route->subject, name);
+    if (length < 0 || (size_t)length >= sizeof decision->subject || !web_form_is_line(name))
+        return error_set(error, -EINVAL, CODE_NONE, "the name in the address is too long, or no line of UTF-8");
+    values[FORM_subject] = decision->subject;
+    if (!route->actions[1]) {
+        snprintf(decision->action, sizeof decision->action, "%s", route->actions[0]);
+        values[FORM_action] = decision->action;
+    }
+    return 0;
+}
+
 static int
 decision_make(struct web *web, const struct web_request *request, bool of_filter, struct web_reply *answer,
               struct error *error)
@@ -113,6 +137,8 @@ decision_make(struct web *web, const struct web_request *request, bool of_filter
     }
     if (rc == 0 && of_filter)
         rc = decision_of_filter(decision, error);
+    if (rc == 0)
+        rc = decision_read_path(request, decision, error);
     if (rc == 0)
         rc = decision_check_values(decision, &web->conf->page, error);
     if (rc == 0 && !web_rate_use(&web->decisions, request->person->name, clock_steady_ms()))

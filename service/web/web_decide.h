@@ -15,7 +15,7 @@ struct web_decision {
     struct web_form form;
     struct web_person person;
     char address[64];
-    char subject[DECISION_FILTER_NAME + DECISION_LIST + 16]; /* of a filter */
+    char action[32], subject[512]; /* of the address (web_api_find_decision), or of a filter */
     int64_t value;
 };
 

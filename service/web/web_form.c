@@ -41,8 +41,8 @@ form_decode(char *text)
     return true;
 }
 
-static bool
-form_is_line(const char *text)
+bool
+web_form_is_line(const char *text)
 {
     size_t length;
     while ((length = text_line_length(text)) > 0)
@@ -59,7 +59,7 @@ form_set(struct web_form *form, const char *name, char *value)
         if (form->parameter_count == WEB_PARAMETERS)
             return "it has too many fields";
         form->parameters[form->parameter_count++] = (struct web_parameter){name, value, false};
-        return form_is_line(value) ? NULL : "a value is not one line of UTF-8";
+        return web_form_is_line(value) ? NULL : "a value is not one line of UTF-8";
     }
     while (at < FORM_VALUE_COUNT && strcmp(form_names[at], name) != 0)
         at++;
@@ -67,7 +67,7 @@ form_set(struct web_form *form, const char *name, char *value)
         return "it has an unknown field";
     if (form->values[at])
         return "it has a field twice";
-    if (!form_is_line(value))
+    if (!web_form_is_line(value))
         return "a value is not one line of UTF-8";
     form->values[at] = value;
     return NULL;

@@ -28,6 +28,8 @@ struct web_form {
 /* Reads the body. Returns 0, -EINVAL or -ENOTSUP (the type) with a message, or another -errno. `report` parses JSON. The
  * caller must call web_form_free() in any case. */
 int web_form_read(const struct web_request *request, struct report *report, struct web_form *form, struct error *error);
+/* Returns whether a text is one line of UTF-8. */
+bool web_form_is_line(const char *text);
 void web_form_free(struct web_form *form);
 
 /* Reads the body as the query of the request: any names, in request->parameters and request->values, which then point to

@@ -177,11 +177,18 @@ role_on_request(void *context, const struct web_request *request, struct web_rep
     pthread_mutex_unlock(&role->lock);
 }
 
-static bool
+static enum web_server_posts
 role_takes_posts(void *context, const char *path)
 {
     const struct web_role *role = context;
     return web_takes_posts(&role->web, path);
+}
+
+static void
+role_refuse(void *context, const char *path, int status, const char *why, struct web_reply *answer)
+{
+    const struct web_role *role = context;
+    web_refuse(&role->web, path, status, why, answer);
 }
 
 static void
@@ -236,7 +243,8 @@ role_on_tick(uv_timer_t *timer)
 static int
 role_run_loop(struct web_role *role, int fd)
 {
-    const struct web_server_events events = {role_on_request, role_on_answered, role, web_turn, role_takes_posts};
+    const struct web_server_events events = {role_on_request, role_on_answered, role,
+                                             web_turn,        role_takes_posts, role_refuse};
     int error = uv_async_init(&role->loop, &role->decision.wake, role_on_wake);
     role->decision.wake.data = role;
     if (!error)

@@ -119,13 +119,13 @@ static const struct web_route routes[] = {
     {.path = "/login", .title = "Log in", .view = web_view_login, .post = web_log_in, .open = true},
     {.path = "/logout", .title = "Log out", .post = web_log_out},
     {.path = "/decide", .title = "Decision", .post = web_decide},
-    {.path = API_ROOT "decisions", .post = web_decide},
     {.path = "/views", .title = "Saved filter", .post = web_save_filter},
     {.path = API_ROOT "views", .answer = web_api_answer, .post = web_save_filter},
     {.path = API_ROOT "session", .post = web_api_log_in, .open = true},
     {.path = API_ROOT "session/end", .post = web_api_log_out},
     {.path = API_ROOT "search", .answer = web_api_answer, .reads_body = true},
-    {.path = API_ROOT, .answer = web_api_answer}, /* and all below it */
+    {.path = API_ROOT "{}", .post = web_decide, .is_path = web_api_is_decision}, /* each has its row in api_routes */
+    {.path = API_ROOT, .answer = web_api_answer},                                /* and all below it */
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
     {.path = WEB_PLANES_PATH, .answer = web_planes_answer, .is_alone = true, .is_path = web_planes_is_path},
     {.path = WEB_ASSETS_PATH,
@@ -311,21 +311,45 @@ enum web_server_turn
 web_turn(const char *path)
 {
     const struct web_route *route = route_find(path);
-    if (route && route->is_path && !route->open)
+    if (route && route->is_path && route->is_alone && !route->open)
         return WEB_SERVER_BESIDE;
     if (!route || !route->open || route->title)
         return WEB_SERVER_IN_TURN;
     return route->is_alone ? WEB_SERVER_NOW : WEB_SERVER_NEXT;
 }
 
-bool
+static bool
+route_only_posts(const struct web_route *route)
+{
+    return !route->view && !route->lists && (!route->answer || route->reads_body);
+}
+
+enum web_server_posts
 web_takes_posts(const struct web *web, const char *path)
 {
     const struct web_route *route = route_find(path);
     const struct conf_page *page = &web->conf->page;
-    if (!route || !route->post)
-        return route && route->reads_body;
-    return route->post == web_decide || route->post == web_save_filter ? page->may != 0 : page->tokens_file != NULL;
+    if (!route || !(route->post || route->reads_body) ||
+        (route->post &&
+         (route->post == web_decide || route->post == web_save_filter ? page->may == 0 : page->tokens_file == NULL)))
+        return WEB_SERVER_NO_POSTS;
+    return route_only_posts(route) ? WEB_SERVER_ONLY_POSTS : WEB_SERVER_TAKES_POSTS;
+}
+
+void
+web_refuse(const struct web *web, const char *path, int status, const char *why, struct web_reply *answer)
+{
+    const struct web_route *route = route_find(path);
+    answer->posts_only = web_takes_posts(web, path) == WEB_SERVER_ONLY_POSTS;
+    if (route_is_api(route))
+        web_api_refuse(status,
+                       status == HTTP_METHOD_NOT_ALLOWED  ? "Wrong method"
+                       : status == HTTP_LENGTH_REQUIRED   ? "No length"
+                       : status == HTTP_TOO_MANY_REQUESTS ? "Too many"
+                                                          : "Too large",
+                       why, answer);
+    else
+        fprintf(answer->out, "%s\n", why);
 }
 
 static void
@@ -480,9 +504,10 @@ web_answer(struct web *web, const struct web_request *asked, struct web_reply *a
         route_query(web, route, &request, answer);
     } else if (request.posts) {
         route_post(web, route, &request, answer);
-    } else if (!route->view && !route->lists && !route->answer) {
+    } else if (route_only_posts(route)) {
         answer->posts_only = true;
-        route_refuse(web, &request, route, HTTP_METHOD_NOT_ALLOWED, "Not done", "this address takes a POST", answer);
+        route_refuse(web, &request, route, HTTP_METHOD_NOT_ALLOWED, "Wrong method", "this address takes a POST",
+                     answer);
     } else {
         route_get(web, route, &request, answer);
     }

@@ -218,7 +218,10 @@ web_server_make(struct web_server *server, const struct web_request *request, in
     if (why) {
         answer->status = status;
         answer->type = "text/plain; charset=utf-8";
-        fprintf(answer->out, "%s\n", why);
+        if (server->events.refuse)
+            server->events.refuse(server->events.context, request->path, status, why, answer);
+        else
+            fprintf(answer->out, "%s\n", why);
     } else {
         server->events.answer(server->events.context, request, answer);
     }
@@ -239,7 +242,8 @@ web_server_make(struct web_server *server, const struct web_request *request, in
 
 /* Returns why the server itself refuses the request, with the status; NULL: it does not. */
 static const char *
-web_server_find_refusal(struct MHD_Connection *connection, const char *method, bool takes_posts, int *status)
+web_server_find_refusal(struct MHD_Connection *connection, const char *method, enum web_server_posts takes_posts,
+                        int *status)
 {
     const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     const bool posts = takes_posts && strcmp(method, "POST") == 0;
@@ -257,9 +261,11 @@ web_server_find_refusal(struct MHD_Connection *connection, const char *method, b
                : strlen(length) > 4 || atoi(length) > LIMIT_PAGE_BODY_BYTES ? "the body is too large"
                                                                             : NULL;
     }
-    if (!reads) {
+    if (!reads || (has_body && takes_posts == WEB_SERVER_ONLY_POSTS)) {
         *status = MHD_HTTP_METHOD_NOT_ALLOWED;
-        return takes_posts ? "this address takes GET, HEAD and POST" : "this address is read-only";
+        return takes_posts == WEB_SERVER_ONLY_POSTS ? "this address takes POST"
+               : takes_posts                        ? "this address takes GET, HEAD and POST"
+                                                    : "this address is read-only";
     }
     *status = MHD_HTTP_CONTENT_TOO_LARGE;
     return has_body ? "a request must not have a body" : NULL;
@@ -419,8 +425,9 @@ web_server_on_request(void *context, struct MHD_Connection *connection, const ch
                                  .request = web_server_read_request(connection, client, path),
                                  .since_ms = clock_steady_ms(),
                                  .seat = -1};
-    const bool takes_posts =
-        client && server->events.takes_posts && server->events.takes_posts(server->events.context, path);
+    const enum web_server_posts takes_posts = client && server->events.takes_posts
+                                                  ? server->events.takes_posts(server->events.context, path)
+                                                  : WEB_SERVER_NO_POSTS;
     const char *why = web_server_find_refusal(connection, method, takes_posts, &status);
     job.request.posts = !why && strcmp(method, "POST") == 0;
     if (!job.request.posts)

@@ -21,6 +21,8 @@ enum web_server_turn {
     WEB_SERVER_BESIDE   /* on threads of their own; answered with 429 beyond LIMIT_PAGE_PLANES */
 };
 
+enum web_server_posts { WEB_SERVER_NO_POSTS, WEB_SERVER_TAKES_POSTS, WEB_SERVER_ONLY_POSTS };
+
 struct web_server_events {
     /* Makes an answer on one of the server's threads. answer->out is an open stream for the text. */
     void (*answer)(void *context, const struct web_request *request, struct web_reply *answer);
@@ -29,8 +31,10 @@ struct web_server_events {
     void *context;
     /* Returns when to answer a path. NULL: all at once. */
     enum web_server_turn (*turn)(const char *path);
-    /* Returns whether the path takes a POST. NULL: none does. */
-    bool (*takes_posts)(void *context, const char *path);
+    /* Returns whether the path takes a POST, and whether it takes nothing else. NULL: none does. */
+    enum web_server_posts (*takes_posts)(void *context, const char *path);
+    /* Writes the answer to a request that the server itself refuses. NULL: `why` as text. Any thread may call it. */
+    void (*refuse)(void *context, const char *path, int status, const char *why, struct web_reply *answer);
 };
 
 /* Starts a server. `fd` must listen and not block. The server then owns it. Returns 0 or -errno. */

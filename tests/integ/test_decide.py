@@ -12,7 +12,7 @@ import time
 import urllib.parse
 
 import pytest
-from conftest import Clock, daemons, drop, phantom, wait_for
+from conftest import SOURCE, Clock, daemons, drop, phantom, wait_for
 from test_deliveries import destinations, states, to_folder, wait_states
 from test_page import Site
 from test_review import expecting, small, under_review, wait_review
@@ -140,6 +140,8 @@ ACCEPT = {"action": "accept", "subject": "job 1"}
     ("rita", {}, {"action": "accept", "subject": "destination OUT"}, 400),
     ("rita", {}, {**ACCEPT, "value": "1"}, 400),
     ("rita", {}, {**ACCEPT, "seen": "0.0.0"}, 409),
+    ("rita", {}, {**ACCEPT, "seen": "0" * 401}, 400),
+    ("rita", {}, {**ACCEPT, "reason": 1.5}, 400),
     ("rita", {}, {**ACCEPT, "other": "1"}, 400),
     ("rita", {}, {"action": ["accept"], "subject": "job 1"}, 400),
     ("rita", {}, {"action": "purge", "subject": "job 1"}, 400),
@@ -290,6 +292,57 @@ def test_rejected_by_a_program(daemon, tmp_path):
     assert site.post("otto", **ACCEPT).status == 409
     assert "rita rejected it" in site.post("otto", **ACCEPT).json["detail"]
     assert [row["actor"] for row in audit(site.daemon)] == ["rita"]
+
+
+def addresses_of(site):
+    told = site.send("GET", "api/v1/openapi.json", Authorization=f"Bearer {TOKENS['otto']}").json
+    return {path.removeprefix("/api/v1/") for path, operations in told["paths"].items() if "post" in operations}
+
+
+def test_each_decision_has_an_address(daemon, tmp_path):
+    """The action and the subject are in the path. The document has those that page.may allows, docs/api.md has all."""
+    site = reviewing(daemon, tmp_path)
+    d = site.daemon
+    assert site.post("rita", "api/v1/review/1/decision", action="reject").status == 400  # without a reason
+    for body in ({"action": "retry"}, {}, {"action": "accept", "subject": "job 1"}):
+        assert site.post("otto", "api/v1/review/1/decision", **body).status == 400
+    assert site.post("otto", "api/v1/jobs/1/retry", action="retry").status == 400
+    assert site.post("rita", "api/v1/jobs/1/hold").status == 403
+    for path in ("jobs/1/retry", "review/1/decision"):
+        for method in ("GET", "HEAD", "PUT", "DELETE"):
+            answer = site.send(method, f"api/v1/{path}", Authorization=f"Bearer {TOKENS['otto']}")
+            assert (answer.status, answer.headers["Allow"]) == (405, "POST"), (method, path)
+            assert method == "HEAD" or answer.json["code"] == "WRONG_METHOD"
+    for headers, status, code in (({"Content_Length": "9000"}, 413, "TOO_LARGE"), ({"Transfer_Encoding": "chunked"}, 411, "NO_LENGTH"),
+                                  ({"Content_Type": "text/plain"}, 415, "WRONG_TYPE")):
+        answer = site.post("otto", "api/v1/jobs/1/retry", headers)
+        assert (answer.status, answer.json["code"]) == (status, code)
+    untouched(d)
+    assert site.post("rita", "api/v1/review/1/decision", action="accept", seen="0.0.0").status == 409
+    answer = site.post("rita", "api/v1/review/1/decision", action="reject", reason="the table")
+    assert (answer.status, answer.json["message"]) == (200, "job 1 is rejected; its results are not delivered")
+    assert site.post("otto", "api/v1/jobs/1/priority", value=7).status == 409
+    assert site.post("otto", "api/v1/jobs/1/priority", value=7.0).status == 409  # a whole number in JSON
+    assert site.post("otto", "api/v1/destinations/OUT/hold", reason="it moves").status == 200
+    assert site.post("otto", "api/v1/destinations/OUT/release").status == 200
+    for path in ("deliveries/99/resend", "quarantine/99/release", "series/1.2.3/complete", "jobs/99/retry"):
+        assert site.post("otto", f"api/v1/{path}").status == 404, path
+    drop(phantom(tmp_path / "late", "--size", "24x24x6", "--seed", "9")[:3], d.inbox)
+    (series,) = wait_for(lambda: d.query("SELECT series_uid FROM v_series WHERE state = 'GATHERING' AND instances = 3"), 60, "the series")
+    answer = site.post("otto", f"api/v1/series/{series['series_uid']}/complete", reason="it is all")
+    assert answer.status == 200, answer.body
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state <> 'GATHERING' AND series_uid = ?", series["series_uid"]), 60, "its end")
+    assert [(row["action"], row["subject"], row["actor"]) for row in audit(d)] == [
+        ("reject", "job 1", "rita"), ("hold", "destination OUT", "otto"), ("release", "destination OUT", "otto"),
+        ("complete", f"series {series['series_uid']}", "otto")]
+    (table,) = re.findall(r"## Decisions\n(.*?)\n## ", (SOURCE / "docs" / "api.md").read_text(), re.S)
+    rows = re.findall(r"^\| (`.*?) \| `(\w+)` \|", table, re.M)
+    others = {"search", "decisions", "views", "session", "session/end"}  # integ.persons; decisions: the same without an action
+    assert addresses_of(site) == others | {name for cell, _ in rows for name in re.findall(r"`(.*?)`", cell)}
+    d.config.write_text(d.config.read_text().replace(ALL, 'may = [ "jobs" ];'))
+    d.stop()
+    site.start()
+    assert addresses_of(site) == others | {name for cell, may in rows if may == "jobs" for name in re.findall(r"`(.*?)`", cell)}
 
 
 def test_decisions_are_off_by_default(daemon, tmp_path):

@@ -138,7 +138,7 @@ log_level = "debug";
 def busy_site(daemon, tmp_path, make=Site, **others):
     """The web UI of a service with one failed job, one under review, one done but not delivered, and one refused
     series. Sender-controlled texts are hostile."""
-    site = make(daemon, settings=settings_of(tmp_path / "daemon0" / "root"),
+    site = make(daemon, settings=settings_of(tmp_path / "daemon0" / "root", others.pop("pipelines", PIPELINES)),
                 extra=QUICK + f"destinations = ( {to_archive(free_port())} );\n" + others.pop("extra", ""), **others).start()
     d = site.daemon
     with pydicom.config.disable_value_validation():

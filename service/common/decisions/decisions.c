@@ -13,6 +13,7 @@ const struct decision_rule decision_rules[] = {
     {"priority", "job", CONF_PAGE_JOBS, PERSON_OPERATOR, false},
     {"hold", "job", CONF_PAGE_JOBS, PERSON_OPERATOR, false},
     {"release", "job", CONF_PAGE_JOBS, PERSON_OPERATOR, false},
+    {"complete", "series", CONF_PAGE_JOBS, PERSON_OPERATOR, false},
     {"hold", "destination", CONF_PAGE_DELIVERIES, PERSON_OPERATOR, false},
     {"release", "destination", CONF_PAGE_DELIVERIES, PERSON_OPERATOR, false},
     {"resend", "destination", CONF_PAGE_DELIVERIES, PERSON_OPERATOR, false},

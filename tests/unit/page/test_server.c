@@ -59,11 +59,11 @@ answer_it(void *context, const struct web_request *request, struct web_reply *an
     }
 }
 
-static bool
+static enum web_server_posts
 takes_posts(void *context, const char *path)
 {
     (void)context;
-    return strcmp(path, "/post") == 0;
+    return strcmp(path, "/post") == 0 ? WEB_SERVER_TAKES_POSTS : WEB_SERVER_NO_POSTS;
 }
 
 static void
@@ -78,7 +78,7 @@ note_it(void *context, int status, double seconds)
 static void
 open_server(void)
 {
-    const struct web_server_events events = {answer_it, note_it, NULL, turn_of, takes_posts};
+    const struct web_server_events events = {answer_it, note_it, NULL, turn_of, takes_posts, NULL};
     struct sockaddr_in address;
     socklen_t size = sizeof address;
     const int fd = bind_at("127.0.0.1", 0);
