@@ -2,12 +2,16 @@
 """Measures the effect of hostile connections on a good sender.
 
     hostile.py [--bin DIR] [--connections N] [--threads N]
+    hostile.py --page [--bin DIR] [--connections N] [--held N]
 
 One modality sends slice after slice, each in its own association. It first runs alone, then with threads that make N
 hostile connections in turn under another AE title (tests/fault/hospital.py: noise, lengths of gigabytes, unknown
 titles, data sets that are cut or invalid, reports of 1000 nested sequences, silence). Prints one JSON line for each:
 the latency of the good sender's associations (from connecting to the answer of its C-STORE) and the state of the
 receiver.
+
+With --page the hostile connections go to the web UI (tests/fault/page_attacks.py). Runs alone and beside them take turns, five
+times, so that other work on the machine meets both.
 """
 
 import argparse
@@ -19,6 +23,7 @@ import pathlib
 import random
 import statistics
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +33,7 @@ sys.path[:0] = [str(TESTS / "integ"), str(TESTS / "fault")]
 import conftest  # noqa: E402
 import hospital  # noqa: E402
 import pydicom  # noqa: E402
+import test_page  # noqa: E402
 import upper_layer  # noqa: E402
 
 
@@ -67,15 +73,51 @@ def figure(name, times, **more):
                       **more}), flush=True)
 
 
+def beside_page(options):
+    """The sender alone, then while the web UI is attacked, five times each."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = []
+
+        def daemon(**more):
+            made.append(conftest.Daemon(folder, programs=conftest.BIN, **more))
+            return made[-1]
+
+        site = test_page.Site(daemon, dicom=conftest.PEERS, quiet=3600.0).start()
+        d = site.daemon
+        try:
+            modality, alone, beside, asked = Modality(d.port, pathlib.Path(folder, "sources")), [], [], []
+            (page,) = d.children("page")
+            attack = [sys.executable, TESTS / "fault" / "page_attacks.py", str(site.port), str(options.connections // 5), str(options.held)]
+            for _ in range(5):
+                with subprocess.Popen(attack, stdout=subprocess.DEVNULL) as running:
+                    start = len(beside)
+                    while running.poll() is None:
+                        beside.append(modality.send())
+                        if len(beside) % 10 == 0:
+                            begin = time.monotonic()
+                            site.get("work")
+                            asked.append(time.monotonic() - begin)
+                alone += [modality.send() for _ in range(len(beside) - start)]
+            figure("alone", alone)
+            figure(f"beside {options.connections} hostile connections to the web UI", beside, page_lives=d.children("page") == [page])
+            figure("the page Work, meanwhile", asked)
+        finally:
+            d.kill_all()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", type=pathlib.Path, default=conftest.BIN)
     parser.add_argument("--connections", type=int, default=5000)
     parser.add_argument("--threads", type=int, default=16)
+    parser.add_argument("--page", action="store_true")
+    parser.add_argument("--held", type=int, default=2000)
     options = parser.parse_args()
     conftest.BIN = options.bin.resolve()
+    if options.page:
+        return beside_page(options)
     with tempfile.TemporaryDirectory() as folder:
-        d = conftest.Daemon(folder, quiet=3600.0, dicom=conftest.PEERS).start()
+        d = conftest.Daemon(folder, quiet=3600.0, dicom=conftest.PEERS, programs=conftest.BIN).start()
         try:
             modality = Modality(d.port, pathlib.Path(folder, "sources"))
             (intake,) = d.children("intake")
