@@ -101,6 +101,10 @@ bool web_api_may_decide(const struct api_route *route, const struct conf *conf);
 /* Writes the schema of a body with the decision of this address. */
 void web_api_document_decision(struct json *json, const struct api_route *route);
 
+/* rules/try */
+extern const struct api_parameter web_api_rules_parameters[];
+int web_api_rules_try(struct api_call *call, struct error *error);
+
 /* Writes the OpenAPI document. Returns 0 or -errno. */
 int web_api_document(struct api_call *call, struct error *error);
 

@@ -79,7 +79,7 @@ def test_every_address_answers(site):
     document = get(site, "openapi.json")
     assert document["openapi"].startswith("3.1")
     others = others_of(document["paths"])
-    assert len(document["paths"]) - len(others) == 26
+    assert len(document["paths"]) - len(others) == 27
     for path, address in examples(site).items():
         if path in others:
             continue
@@ -300,6 +300,20 @@ def test_the_page_of_the_document_has_every_address(site):
     codes = set(re.findall(r"`([A-Z_]{6,})`", problems))
     source = (SOURCE / "service" / "web" / "web_api.c").read_text()
     assert codes == set(re.findall(r'"[A-Z][a-z ]+",\s+"([A-Z_]+)"', source))
+
+
+def test_rules_for_a_described_series(site):
+    """As the rules of the configuration say: CT is head-ct, MR is brain-mr."""
+    def holding(query):
+        return [row["pipeline"] for row in get(site, f"rules/try{query}")["items"] if row["holds"]]
+
+    assert holding("?modality=CT") == holding("?modality=ct&description=any") == ["head-ct"] and holding("?modality=MR") == ["brain-mr"]
+    assert holding("") == holding("?modality=PT&body_part=HEAD") == []
+    (first, second) = get(site, "rules/try?modality=CT")["items"]
+    assert (first["rule"], second["rule"]) == (1, 2) and not first["otherwise"] and not first["depends_on_images"]
+    (condition,) = second["conditions"]
+    assert condition["condition"] == "modality MR" and not condition["holds"] and "CT" in condition["reason"]
+    problem(site, "rules/try?inbox=none", 404, "NOT_FOUND")
 
 
 def test_nothing_is_written(site):
