@@ -91,7 +91,7 @@ def test_each_answer_is_as_documented(site, tmp_path):
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)
     with open(tmp_path / "out", "wb") as out:
         code = subprocess.call([sys.executable, "-m", "schemathesis.cli", "run", f"{own}/api/v1/openapi.json", "--checks", "all",
-                                "--max-time", str(SECONDS), "--no-color", "--continue-on-failure",
+                                "--max-time", str(SECONDS), "--request-timeout", "60", "--no-color", "--continue-on-failure",
                                 # What is valid depends on the action, or on a login.
                                 "--exclude-path-regex", "/(decisions|session|session/end|views)$",
                                 "-H", f"Authorization: Bearer {OPERATORS['operator-0']}"], cwd=tmp_path, stdout=out, stderr=subprocess.STDOUT,
