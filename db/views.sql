@@ -28,7 +28,7 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     CASE WHEN j.state IN ('READY', 'DELAYED')
         THEN (SELECT opens_at FROM pipeline_window w WHERE w.pipeline = j.pipeline AND NOT w.is_open) END
         AS window_opens_at,
-    -- When Slurm comes to it, nobody here knows.
+    -- Slurm does not tell when it starts one.
     CASE WHEN j.state = 'RUNNING' AND j.executor = 'local'
         THEN (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', j.started_at, '+' || round(mean_seconds, 3) || ' seconds')
             FROM v_measured WHERE pipeline = j.pipeline) END AS expected_at,

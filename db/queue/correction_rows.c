@@ -19,7 +19,7 @@
     "WHERE f.object_id = ?1 AND f.kind = 'series' AND r.series_uid <> '' "                                             \
     "UNION SELECT r.id FROM object_reference f JOIN result r ON r.sop_instance_uid = f.uid "                           \
     "WHERE f.object_id = ?1 AND f.kind IN ('instance', 'predecessor') AND r.sop_instance_uid <> ''"
-/* The last revision of the stack and pipeline of job j with such a result; NULL: none. */
+/* The last revision of the stack and pipeline of job j with such a result, or NULL. */
 #define NAMED_REVISION                                                                                                 \
     "(SELECT max(n.revision) FROM job n JOIN result r ON r.job_id = n.id WHERE n.series_id = j.series_id "             \
     "AND n.stack = j.stack AND n.pipeline = j.pipeline AND r.id IN (" RESULTS_OF_OBJECT "))"

@@ -38,7 +38,7 @@ queue_elsewhere(struct queue *queue, struct queue_elsewhere **attempts, size_t *
 
 DATABASE_CLEAR(queue_elsewhere_clear, queue_elsewhere, elsewhere_shape)
 
-/* Returns -EAGAIN: another attempt runs by now, or none. */
+/* Returns -EAGAIN: this attempt no longer runs. */
 static int
 elsewhere_is_void(struct queue *queue, int64_t job_id)
 {

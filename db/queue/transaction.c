@@ -232,7 +232,7 @@ queue_reason(const struct queue *queue)
 
 /* ------------------------------------------------------------------------------ transactions - */
 
-/* Ends the open transaction: everything is on disk, or nothing. */
+/* Ends the open transaction: the whole of it is on disk, or it is undone. */
 static int
 queue_commit_outermost(struct queue *queue)
 {
