@@ -152,7 +152,7 @@ resample_cornered(const struct image_planes *planes, const double mm[3], bool fr
     const struct resample_frame frame = resample_frame_of(planes);
     struct image_extent extent = planes->extent;
 
-    *grid = (struct resample_grid){.extent = planes->extent, .from_end = from_end};
+    *grid = (struct resample_grid){.extent = planes->extent, .from_end = from_end, .mirrors = true};
     for (int axis = 0; axis < 3; axis++) {
         const double own = axis < 2 ? planes->spacing[axis] : frame.step;
         const double spacing = mm[axis] > 0 ? mm[axis] : own;
@@ -278,9 +278,10 @@ resample_mirrored(int64_t at, int64_t samples)
 }
 
 static struct resample_weights
-resample_weights_at(double place, int64_t samples)
+resample_weights_at(double place, int64_t samples, bool mirrors)
 {
-    const double within = resample_within(place, samples), whole = floor(within);
+    const double last = (double)(samples - 1), turned = place < 0 ? -place : place > last ? 2 * last - place : place;
+    const double within = resample_within(mirrors ? turned : place, samples), whole = floor(within);
     const double f = within - whole, g = 1 - f;
     struct resample_weights weights = {
         .weight = {g * g * g / 6, 2.0 / 3 - f * f * (2 - f) / 2, 2.0 / 3 - g * g * (2 - g) / 2, f * f * f / 6}};
@@ -399,8 +400,8 @@ resample_fill_tables(const struct resample_request *request, struct resample_tab
 
             tables->starts[axis] = resample_start_of(samples);
             for (int64_t i = 0; i < *resample_side(&to, axis); i++)
-                tables->weights[axis][i] =
-                    resample_weights_at(resample_regular_place(&frame, request->grid, axis, i), samples);
+                tables->weights[axis][i] = resample_weights_at(resample_regular_place(&frame, request->grid, axis, i),
+                                                               samples, request->grid->mirrors);
         }
     } else
         resample_fill_taps(request, tables);

@@ -53,6 +53,7 @@ struct resample_grid {
     double origin[3];  /* of voxel (0, 0, 0), relative to pixel (0, 0) of the first plane */
     int64_t first[3];  /* first voxel of the extent: a part of a grid (resample_around) */
     bool from_end;     /* of resample_cornered */
+    bool mirrors;      /* a spline continues beyond the outermost samples as their mirror; otherwise it ends there */
 };
 
 /*
@@ -71,7 +72,7 @@ void resample_spaced(const struct image_planes *planes, const double mm[3], stru
 
 /*
  * Makes the grid of pyradiomics (its imageoperations.resampleImage): the outer faces of the first voxels coincide, or those of
- * the last planes if `from_end`, and no voxel centre lies beyond the samples' outer faces.
+ * the last planes if `from_end`, and no voxel centre lies beyond the samples' outer faces. Splines go on as their mirror there.
  */
 void resample_cornered(const struct image_planes *planes, const double mm[3], bool from_end,
                        struct resample_grid *grid);

@@ -199,8 +199,12 @@ coefficients(double *line, int64_t count)
 }
 
 static double
-spline_at(const double *line, int64_t count, double where)
+spline_at(const double *line, int64_t count, double where, bool mirrors)
 {
+    if (mirrors && where < 0)
+        where = -where;
+    if (mirrors && where > (double)(count - 1))
+        where = 2 * (double)(count - 1) - where;
     where = fmax(0, fmin(where, (double)(count - 1)));
     const double f = where - floor(where), g = 1 - f;
     const double weights[] = {g * g * g / 6, 2.0 / 3 - f * f * (2 - f) / 2, 2.0 / 3 - g * g * (2 - g) / 2,
@@ -238,7 +242,7 @@ resample_axis(const struct resample_request *request, double *values, struct ima
             line[k] = values[begin + k * stride];
         coefficients(line, from);
         for (int64_t k = 0; k < to; k++)
-            result[end + k * stride] = spline_at(line, from, place(request, axis, k, 0));
+            result[end + k * stride] = spline_at(line, from, place(request, axis, k, 0), request->grid->mirrors);
     }
     *(axis == 0 ? &extent->columns : axis == 1 ? &extent->rows : &extent->slices) = to;
     free(line);

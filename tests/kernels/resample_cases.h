@@ -85,6 +85,7 @@ resample_make_case(struct resample_case *each, uint64_t seed, int order)
         resample_straight(&each->planes, seed % 8 ? mm[2] : 0, &each->grid);
     else
         resample_spaced(&each->planes, mm, &each->grid);
+    each->grid.mirrors = order == RESAMPLE_CUBIC && seed % 4 == 3;
     if (order != RESAMPLE_CUBIC && seed % 4 == 1)
         for (int axis = 0; axis < 3; axis++) /* partly outside the planes */
             each->grid.origin[axis] += resample_random(&random, -20, 20);

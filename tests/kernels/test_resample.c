@@ -197,7 +197,7 @@ START_TEST(halves)
 
     for (int order = 0; order < 2; order++) {
         struct resample_case each = upright(1, 1, 4, 2.9999999999919993, order);
-        each.grid = (struct resample_grid){{1, 1, 3}, {1, 1, 3}, {0, 0, 1.5}, {0}, false};
+        each.grid = (struct resample_grid){{1, 1, 3}, {1, 1, 3}, {0, 0, 1.5}, {0}, false, false};
         ck_assert_int_eq(only_value(&each, voxels, 0), -1);
         ck_assert_int_eq(only_value(&each, voxels, 1), order ? 2 : 4);
         ck_assert_int_eq(only_value(&each, voxels, 2), order ? 6 : 7);
@@ -220,7 +220,7 @@ START_TEST(beyond_the_ends)
         for (int order = 0; order < 2; order++)
             for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
                 struct resample_case each = upright(axis == 0 ? 3 : 1, axis == 1 ? 3 : 1, axis == 2 ? 3 : 1, 1, order);
-                each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0}, false};
+                each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0}, false, false};
                 each.grid.origin[axis] = places[i].place;
                 ck_assert_int_eq(only_value(&each, voxels, 0), places[i].value);
             }
@@ -256,7 +256,7 @@ START_TEST(a_spline_swings_beyond)
         each.pixel = IMAGE_UINT16;
         each.result = (enum image_pixel)result;
         each.outside = 0;
-        each.grid = (struct resample_grid){{2, 1, 1}, {2, 1, 1}, {1.5, 0, 0}, {0}, false};
+        each.grid = (struct resample_grid){{2, 1, 1}, {2, 1, 1}, {1.5, 0, 0}, {0}, false, false};
         ck_assert_int_eq(resample_in(variants[0].lane, &each, voxels, &resampled), 0);
         const int32_t below = ref_stored(each.result, resampled, 0);
         ck_assert(result == IMAGE_INT16 ? below < -500 : below == 0);
@@ -275,7 +275,7 @@ START_TEST(regular_planes)
         struct resample_case each = upright(1, 1, 4, 2, RESAMPLE_NEAREST);
         each.origins[3] = regular ? 0.019 : 0.021;
         each.origins[5] = 2.019;
-        each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 1.005}, {0}, false};
+        each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 1.005}, {0}, false, false};
         ck_assert_int_eq(only_value(&each, voxels, 0), regular ? 20 : 10);
     }
 }
@@ -290,7 +290,7 @@ START_TEST(a_spline_of_a_parabola)
 
     for (int z = 0; z < 80; z++)
         voxels[z] = (int16_t)(8 * z * z / 2);
-    each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 39.5}, {0}, false};
+    each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 39.5}, {0}, false, false};
     ck_assert_int_eq(only_value(&each, voxels, 0), 4 * 39.5 * 39.5);
 }
 
