@@ -1,5 +1,5 @@
 /*
- * filter_options.h - the parameters of an image filter (IBSI 2, arXiv:2006.05470). The configuration fills them, and
+ * filter_options.h - the parameters of an image filter (IBSI 2, arXiv:2006.05470) or image type of pyradiomics. The configuration fills them, and
  * kernels/filter/ computes the responses. All threads may use all of it; strings are constant.
  */
 #ifndef NOCTULE_BASE_FILTER_OPTIONS_H
@@ -30,10 +30,19 @@ enum filter_laws { LAWS_L5, LAWS_E5, LAWS_S5, LAWS_W5, LAWS_R5, LAWS_L3, LAWS_E3
 
 enum filter_wavelet { WAVELET_HAAR, WAVELET_DB2, WAVELET_DB3, WAVELET_COIF1, WAVELET_COIF3, WAVELETS };
 
+/* Codes of a local binary pattern: the bits themselves, the least rotation of them, or the number of 1 in uniform ones. */
+enum filter_lbp { LBP_DEFAULT, LBP_ROR, LBP_UNIFORM, LBP_METHODS };
+
+/* Images of LBP3D: the norm per degree of spherical harmonics from 0 on, and the kurtosis of the samples. */
+enum filter_harmonic { LBP_M1, LBP_M2, LBP_M3, LBP_M4, LBP_K, LBP_HARMONICS };
+
 #define FILTER_MAX_SIZE   63 /* voxels of a mean's side */
 #define FILTER_MAX_LEVEL  4
 #define FILTER_MAX_ANGLES 64 /* of a turn */
 #define FILTER_MAX_ORDER  8  /* of a Riesz transform */
+#define FILTER_MAX_STEPS  8  /* transforms of pyradiomics-wavelet before the level */
+#define FILTER_MAX_AROUND 1024
+#define FILTER_MAX_POINTS 24 /* of pyradiomics-lbp-2d */
 
 /* Numbers of other kinds are ignored. */
 struct filter_options {
@@ -55,7 +64,23 @@ struct filter_options {
      * space the planes of all three pairs of axes are averaged. */
     double gamma, lambda_mm, theta_degrees;
     int riesz[3]; /* orders along columns, rows, slices */
+    /* Image types of pyradiomics. `around`: only the regions' box and as many voxels around it are filtered; -1: the
+     * volume. */
+    int around;
+    int start_level;  /* wavelet: transforms before level 1 */
+    bool use_spacing; /* gradient: per mm, otherwise per voxel */
+    double radius;    /* LBP: distance of samples in voxels */
+    int points;       /* LBP2D: samples */
+    enum filter_lbp method;
+    enum filter_harmonic harmonic;
 };
+
+/* Returns whether a filter is an image type of pyradiomics. */
+static inline bool
+filter_is_image_type(enum filter_kind kind)
+{
+    return kind >= FILTER_PYRADIOMICS_SQUARE && kind < FILTER_KINDS;
+}
 
 /* Sets `laws`, `high` or `riesz` from `kernels`. Returns false if it does not name a kernel for each axis; true for other kinds. */
 bool filter_parse(struct filter_options *options);
@@ -67,10 +92,15 @@ void filter_describe(const struct filter_options *options, char text[FILTER_TEXT
 /* Returns whether two filters give the same responses. */
 bool filter_same(const struct filter_options *a, const struct filter_options *b);
 
+/* Writes the name of an image type in pyradiomics: "wavelet-HLL"; NULL: "original". Returns false for other filters. */
+bool filter_image_name(const struct filter_options *options, char text[FILTER_TEXT]);
+
 /* Names in records and in the configuration: "log", "mirror", "L5", "db3". Each array ends with NULL. */
 extern const char *const filter_kind_names[FILTER_KINDS + 1];
 extern const char *const filter_boundary_names[FILTER_BOUNDARIES + 1];
 extern const char *const filter_pooling_names[FILTER_POOLINGS + 1];
+extern const char *const filter_lbp_names[LBP_METHODS + 1];
+extern const char *const filter_harmonic_names[LBP_HARMONICS + 1];
 extern const char *const filter_laws_names[LAWS_KERNELS + 1];
 extern const char *const filter_wavelet_names[WAVELETS + 1];
 

@@ -27,6 +27,9 @@ struct filter_task {
 /* Returns the step for responses up to a bound. */
 double filter_step_of(double bound);
 
+/* Writes the low-pass or high-pass filter of a decomposition. Returns its number of taps, at most 6. */
+int filter_wavelet_taps(enum filter_wavelet wavelet, bool high, double *taps);
+
 /* Returns the place within the volume whose value counts at place i; -1: there the value is 0. */
 FILTER_INLINE int64_t
 filter_place(int64_t i, int64_t side, enum filter_boundary boundary)

@@ -45,6 +45,17 @@ static const struct {
                         0.007782596425672746, -0.003793512864380802}},
 };
 
+int
+filter_wavelet_taps(enum filter_wavelet wavelet, bool high, double *taps)
+{
+    const double *low = wavelet_taps[wavelet].taps;
+    const int count = wavelet_taps[wavelet].count;
+
+    for (int i = 0; i < count; i++)
+        taps[i] = high ? (i % 2 ? 1 : -1) * low[count - 1 - i] : low[i];
+    return count;
+}
+
 static double
 log_sigma(const struct filter_demand *demand, int axis)
 {
@@ -86,11 +97,7 @@ taps_of(const struct separable_plan *plan, int axis, int base, struct separable_
         for (int i = 0; i < taps->count; i++)
             taps->taps[i] = laws_kernels[base].taps[i];
     } else {
-        const double *low = wavelet_taps[options->wavelet].taps;
-
-        taps->count = wavelet_taps[options->wavelet].count;
-        for (int i = 0; i < taps->count; i++)
-            taps->taps[i] = base == 0 ? low[i] : (i % 2 ? 1 : -1) * low[taps->count - 1 - i];
+        taps->count = filter_wavelet_taps(options->wavelet, base != 0, taps->taps);
     }
     taps->centre = taps->count / 2;
 }

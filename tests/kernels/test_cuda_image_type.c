@@ -1,0 +1,77 @@
+/*
+ * test_cuda_image_type.c - compares image types on the GPU with the CPU's, bit for bit.
+ *
+ *   kernels_test_cuda_image_type [--quick]    --quick: a selection for compute-sanitizer
+ *
+ * Exits with 77 ("skipped" for CTest) if there is no GPU.
+ */
+#include "tests/kernels/gpu_pair.h"
+#include "tests/kernels/ref_image_type.h"
+#include "tests/kernels/ref_volumes.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct error error;
+
+START_TEST(random_cases)
+{
+    for (uint64_t seed = 0; seed < (quick ? 36 : 1800); seed++) {
+        struct image_type_case each;
+        const double *expected = NULL, *responses = NULL;
+
+        image_type_make_case(&each, seed);
+        ck_assert_msg(image_type_run_case(lanes[0], &each, &expected, &error) == 0, "%s", error.message);
+        ck_assert_msg(image_type_run_case(lanes[1], &each, &responses, &error) == 0, "%s", error.message);
+        for (int64_t i = 0; i < ref_voxels(each.extent); i++)
+            ck_assert_msg(isnan(expected[i]) ? isnan(responses[i])
+                                             : memcmp(&responses[i], &expected[i], sizeof(*expected)) == 0,
+                          "case %llu (%s), voxel %lld: %a, not %a", (unsigned long long)seed,
+                          filter_kind_names[each.demand.options.kind], (long long)i, responses[i], expected[i]);
+        image_type_free_case(&each);
+    }
+}
+
+END_TEST
+
+#ifdef NOCTULE_CUDA
+
+static int
+run_case(struct kernels_lane *lane, void *context)
+{
+    const double *responses;
+
+    return image_type_run_case(lane, (const struct image_type_case *)context, &responses, &error);
+}
+
+START_TEST(any_call_may_fail)
+{
+    struct image_type_case each;
+
+    image_type_make_case(&each, FILTER_PYRADIOMICS_LBP_3D - FILTER_PYRADIOMICS_SQUARE);
+    fail_each_call((enum cuda_fault_kind)_i, run_case, &each);
+    image_type_free_case(&each);
+}
+
+END_TEST
+
+#endif
+
+static Suite *
+make_suite(void)
+{
+    Suite *suite = suite_create("cuda_image_type");
+    TCase *parity = gpu_pair_case(suite, "parity");
+
+    tcase_add_test(parity, random_cases);
+#ifdef NOCTULE_CUDA
+    gpu_add_faults(suite, any_call_may_fail);
+#endif
+    return suite;
+}
+
+int
+main(int argc, char **argv)
+{
+    return gpu_suite_run(argc, argv, make_suite);
+}
