@@ -170,12 +170,23 @@ struct texture_resample {
 /* Files of the response of a filter, as results. */
 enum texture_response { TEXTURE_RESPONSE_PMAP, TEXTURE_RESPONSE_NIFTI };
 
+/* Normalisation of the volume's values: their distance from their mean in standard deviations (pyradiomics' normalize). */
+struct texture_normalise {
+    double scale;    /* the result is multiplied by it */
+    double outliers; /* before, values are limited to as many standard deviations; 0: not limited */
+};
+
+/* Names of columns of the cohort table. */
+enum texture_names { TEXTURE_NAMES_NOCTULE, TEXTURE_NAMES_PYRADIOMICS };
+
 struct texture_options {
-    struct texture_resample *resample; /* NULL: no resampling */
-    struct filter_options *filter;     /* NULL: the values themselves */
-    unsigned response;                 /* 1 << enum texture_response, or-ed */
-    unsigned regions;                  /* enum conf_region, or-ed */
-    unsigned families;                 /* 1 << enum texture_family, or-ed */
+    struct texture_normalise *normalise; /* before resampling; NULL: no normalisation */
+    struct texture_resample *resample;   /* NULL: no resampling */
+    struct filter_options *filter;       /* NULL: the values themselves */
+    enum texture_names names;
+    unsigned response; /* 1 << enum texture_response, or-ed; not of image types of pyradiomics, nor of normalised values */
+    unsigned regions;  /* enum conf_region, or-ed */
+    unsigned families; /* 1 << enum texture_family, or-ed */
     struct discretisation_options levels;
     bool levels_wanted;           /* the configuration sets the discretisation */
     double sigma;                 /* re-segmentation: max distance from the mean, in SD; 0: off */

@@ -6,10 +6,13 @@
 #include <math.h>
 
 enum {
-    FILTER_WITH_SIGMA = 1u << FILTER_LOG | 1u << FILTER_GABOR | 1u << FILTER_RIESZ_LOG,
-    FILTER_WITH_LEVEL = 1u << FILTER_WAVELET | 1u << FILTER_SIMONCELLI | 1u << FILTER_RIESZ_SIMONCELLI,
+    FILTER_WITH_SIGMA = 1u << FILTER_LOG | 1u << FILTER_GABOR | 1u << FILTER_RIESZ_LOG | 1u << FILTER_PYRADIOMICS_LOG,
+    FILTER_WITH_LEVEL = 1u << FILTER_WAVELET | 1u << FILTER_SIMONCELLI | 1u << FILTER_RIESZ_SIMONCELLI |
+                        1u << FILTER_PYRADIOMICS_WAVELET,
+    FILTER_WITH_WAVELET = 1u << FILTER_WAVELET | 1u << FILTER_PYRADIOMICS_WAVELET,
+    FILTER_OF_PYRADIOMICS = 0x1ffu << FILTER_PYRADIOMICS_SQUARE,
     FILTER_WITH_KERNELS =
-        1u << FILTER_LAWS | 1u << FILTER_WAVELET | 1u << FILTER_RIESZ_LOG | 1u << FILTER_RIESZ_SIMONCELLI,
+        1u << FILTER_LAWS | FILTER_WITH_WAVELET | 1u << FILTER_RIESZ_LOG | 1u << FILTER_RIESZ_SIMONCELLI,
 };
 
 /* Returns kernels of an example for a filter. */
@@ -18,7 +21,7 @@ example_kernels(const struct filter_options *filter)
 {
     if (filter->kind == FILTER_LAWS)
         return filter->in_slice ? "L5E5" : "L5E5E5";
-    if (filter->kind == FILTER_WAVELET)
+    if (filter->kind == FILTER_WAVELET || filter->kind == FILTER_PYRADIOMICS_WAVELET)
         return filter->in_slice ? "LH" : "LLH";
     return filter->in_slice ? "02" : "020";
 }
@@ -48,7 +51,8 @@ static const struct option_row filter_rows[] = {
      .help =
          "filter of IBSI 2: \"mean\", \"log\" (Laplacian of Gaussian, to 4 standard deviations), \"laws\" kernels, a "
          "separable undecimated \"wavelet\", the modulus of \"gabor\" (to 6 standard deviations), the wavelet of "
-         "\"simoncelli\", or the Riesz transform of these: \"riesz-log\", \"riesz-simoncelli\""},
+         "\"simoncelli\", or the Riesz transform of these: \"riesz-log\", \"riesz-simoncelli\"; an image type of "
+         "pyradiomics: \"pyradiomics-wavelet\", \"pyradiomics-log\" and others"},
     {ROW(filter_options, boolean, in_slice), "false", .help = "filter along rows and columns only; false: in space"},
     {ROW(filter_options, choice, boundary), "\"mirror\"", .choices = filter_boundary_names,
      .help = "values beyond the volume: \"zero\", of the \"nearest\" voxel, \"periodic\", or a \"mirror\" that repeats "
@@ -69,7 +73,7 @@ static const struct option_row filter_rows[] = {
      .help = "kernels along columns, rows and slices: Laws' L5, E5, S5, W5, R5, L3, E3 or S3, such as \"L5E5E5\"; "
              "wavelets' low-pass L or high-pass H, such as \"LLH\"; orders of a Riesz transform, such as \"020\""},
     {ROW(filter_options, choice, wavelet), NULL, .choices = filter_wavelet_names,
-     ONLY_WITH("kind", 1u << FILTER_WAVELET), .help = "mother wavelet: Haar, Daubechies 2 or 3, Coiflet 1"},
+     ONLY_WITH("kind", FILTER_WITH_WAVELET), .help = "mother wavelet: Haar, Daubechies 2 or 3, Coiflet 1"},
     {ROW(filter_options, integer, level), "1", LIMITS(1, FILTER_MAX_LEVEL), ONLY_WITH("kind", FILTER_WITH_LEVEL),
      .later = true, .help = "decomposition level"},
     {ROW(filter_options, choice, pooling), "\"none\"", .choices = filter_pooling_names,
@@ -79,6 +83,29 @@ static const struct option_row filter_rows[] = {
     {ROW(filter_options, integer, energy), "0", LIMITS(0, FILTER_MAX_SIZE), ONLY_WITH("kind", 1u << FILTER_LAWS),
      .later = true,
      .help = "side in voxels, odd, of the square or cube whose mean absolute response replaces the response; 0: none"},
+    {ROW(filter_options, integer, around), "-1", LIMITS(-1, FILTER_MAX_AROUND),
+     ONLY_WITH("kind", FILTER_OF_PYRADIOMICS), .later = true,
+     .help =
+         "voxels around the box of the group's regions that the filter uses; pyradiomics uses 5 if it resamples, and "
+         "with preCrop (padDistance); -1: the whole volume"},
+    {ROW(filter_options, integer, start_level), "0", LIMITS(0, FILTER_MAX_STEPS),
+     ONLY_WITH("kind", 1u << FILTER_PYRADIOMICS_WAVELET), .later = true,
+     .help = "transforms of the low-pass response before level 1"},
+    {ROW(filter_options, boolean, use_spacing), "true", ONLY_WITH("kind", 1u << FILTER_PYRADIOMICS_GRADIENT),
+     .later = true, .help = "gradient per mm; false: per voxel (gradientUseSpacing)"},
+    {ROW(filter_options, number, radius), "1.0", LIMITS(0.1, 16),
+     ONLY_WITH("kind", 1u << FILTER_PYRADIOMICS_LBP_2D | 1u << FILTER_PYRADIOMICS_LBP_3D), .later = true,
+     .help = "distance of the samples from the voxel, in voxels (lbp2DRadius, lbp3DIcosphereRadius)"},
+    {ROW(filter_options, integer, points), "8", LIMITS(2, FILTER_MAX_POINTS),
+     ONLY_WITH("kind", 1u << FILTER_PYRADIOMICS_LBP_2D), .later = true, .help = "number of samples (lbp2DSamples)"},
+    {ROW(filter_options, choice, method), "\"uniform\"", .choices = filter_lbp_names,
+     ONLY_WITH("kind", 1u << FILTER_PYRADIOMICS_LBP_2D), .later = true,
+     .help = "\"default\": bits of the samples; \"ror\": their least rotation; \"uniform\": number of 1 bits "
+             "(lbp2DMethod)"},
+    {ROW(filter_options, choice, harmonic), "\"m1\"", .choices = filter_harmonic_names,
+     ONLY_WITH("kind", 1u << FILTER_PYRADIOMICS_LBP_3D), .later = true,
+     .help = "image: norm of degree 0, 1, 2 or 3 of spherical harmonics (\"m1\" to \"m4\"), or kurtosis of the samples "
+             "(\"k\")"},
 };
 
 const struct option_section option_filter = {SECTION(filter_rows, filter_options), .check = check_filter};

@@ -367,7 +367,7 @@ static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, segments, segments), MANY(struct conf_pipeline, segment_count), .fallback = NULL,
      LIMITS(1, CONF_MAX_SEGMENTS), .section = &option_segment,
      .help = "segments to find; they may overlap; or \"all labels\": one segment per element of labels of program"},
-    {ROW(conf_pipeline, parts, texture), MANY(struct conf_pipeline, texture_count), .fallback = "", LIMITS(1, 16),
+    {ROW(conf_pipeline, parts, texture), MANY(struct conf_pipeline, texture_count), .fallback = "", LIMITS(1, 64),
      .section = &option_texture,
      .help = "measurements of the segments and of the volume: one group, or a list of groups; by "
              "default none"},

@@ -11,7 +11,14 @@ static const char *const region_choices[] = {"segments", "volume", NULL};
 static const char *const matrices_choices[] = {"none", "counts", "normalised", NULL};
 static const char *const response_choices[] = {"pmap", "nifti", NULL};
 static const char *const average_choices[] = {"exact", "integer", NULL};
+static const char *const names_choices[] = {"noctule", "pyradiomics", NULL};
 static const char *const rounding_choices[] = {"auto", "stored", "none", NULL};
+
+enum {
+    FAMILIES_WITH_AGGREGATION = 1u << TEXTURE_FAMILY_glszm | 1u << TEXTURE_FAMILY_gldzm | 1u << TEXTURE_FAMILY_glcm |
+                                1u << TEXTURE_FAMILY_glrlm | 1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_ngldm |
+                                1u << TEXTURE_FAMILY_all,
+};
 
 static const struct option_use angles_only[] = {
     {"offsets", 0},
@@ -109,6 +116,16 @@ static const struct option_row resample_rows[] = {
              "for discretisation \"stored-256\""},
 };
 
+static const struct option_row normalise_rows[] = {
+    {ROW(texture_normalise, number, scale), "1.0", LIMITS(1e-6, 1e6),
+     .help = "factor of normalised values: the normalizeScale of pyradiomics"},
+    {ROW(texture_normalise, number, outliers), "0.0", LIMITS(0, 1000), .later = true,
+     .help = "max distance of values from the mean in standard deviations; values beyond are set to it: the "
+             "removeOutliers of pyradiomics; 0: no limit"},
+};
+
+static const struct option_section normalise_section = {SECTION(normalise_rows, texture_normalise)};
+
 static const struct option_section resample_section = {SECTION(resample_rows, texture_resample)};
 
 /* The form of options until version 0.1.0. */
@@ -135,11 +152,26 @@ check_texture(const void *object, const struct option_spot *spot)
     if (texture->resample && texture->resample->interpolation >= INTERPOLATION_PYRADIOMICS_NEAREST &&
         (texture->resample->rounding != TEXTURE_ROUNDING_AUTO || texture->levels.kind == DISCRETISATION_STORED_256))
         option_refuse(spot, "resample", "the interpolations of pyradiomics have no other rounding, and no stored-256");
+    if (texture->normalise && (texture->patterns || texture->levels.kind == DISCRETISATION_STORED_256))
+        option_refuse(spot, "normalise", "is not possible with patterns and stored-256, which are of stored values");
+    if (texture->names == TEXTURE_NAMES_PYRADIOMICS && texture->filter && !filter_is_image_type(texture->filter->kind))
+        option_refuse(spot, "names", "pyradiomics has no such filter: use one of its image types, or \"noctule\"");
+    if (texture->names == TEXTURE_NAMES_PYRADIOMICS &&
+        (texture->families & FAMILIES_WITH_AGGREGATION || texture->glcm) &&
+        (texture->glcm || (texture->aggregation != AGGREGATION_3D_AVERAGED &&
+                           texture->aggregation != AGGREGATION_2_5D_DIRECTION_MERGED)))
+        option_refuse(spot, "names",
+                      "pyradiomics has only the aggregations \"3d-averaged\" and "
+                      "\"2.5d-direction-merged\" (force2D), and no group glcm");
     if (texture->filter && texture->patterns)
         option_refuse(spot, "patterns",
                       "are computed on the original voxels: use another texture group without filter");
     if (texture->response && !texture->filter)
         option_refuse(spot, "response", "is that of a filter: add filter, or remove it");
+    if (texture->response && texture->filter && (texture->normalise || filter_is_image_type(texture->filter->kind)))
+        option_refuse(spot, "response",
+                      "is not possible with normalise, and not with image types of pyradiomics: use "
+                      "another filter, or remove it");
     if (texture->response >> TEXTURE_RESPONSE_PMAP & 1 && texture->resample)
         option_refuse(spot, "response", "of resampled voxels is on none of the images' planes: use \"nifti\"");
     if (texture->filter && texture->sigma > 0)
@@ -161,6 +193,13 @@ static const struct option_row texture_rows[] = {
     {"profile", &option_profile, .offset = 0, .fallback = "", LIMITS(1, 64), .form = &form_name,
      .help = "name of a profile with initial settings, of noctule profiles or of a file "
              "profiles/NAME.conf in the folder of this file; settings of the group override it"},
+    {ROW(texture_options, part, normalise), "", .section = &normalise_section,
+     .help =
+         "normalise the values of the whole volume before resample: subtract their mean and divide by their standard "
+         "deviation, as normalize of pyradiomics does; by default not"},
+    {ROW(texture_options, choice, names), "\"noctule\"", .choices = names_choices, .later = true,
+     .help = "names of columns in the cohort table; \"pyradiomics\": as wavelet-HLL_glcm_Contrast, for values that "
+             "pyradiomics defines in the same way"},
     {ROW(texture_options, part, resample), "", .section = &resample_section,
      .help = "voxel size for measurements; volume and masks are interpolated; by default the "
              "voxels of the series"},
@@ -195,10 +234,7 @@ static const struct option_row texture_rows[] = {
     {ROW(texture_options, flags, families), "", .choices = texture_family_names,
      .help = "feature families to measure, in addition to those of first_order, glcm and patterns"},
     {ROW(texture_options, choice, aggregation), "\"3d-merged\"", .choices = aggregation_names,
-     ONLY_WITH("families", 1u << TEXTURE_FAMILY_glszm | 1u << TEXTURE_FAMILY_gldzm | 1u << TEXTURE_FAMILY_glcm |
-                               1u << TEXTURE_FAMILY_glrlm | 1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_ngldm |
-                               1u << TEXTURE_FAMILY_all),
-     .later = true,
+     ONLY_WITH("families", FAMILIES_WITH_AGGREGATION), .later = true,
      .help = "neighbours to count, and method to combine their matrices into one value, for "
              "families; a group glcm has its own"},
     {ROW(texture_options, integer, ngtdm_distance), "1", LIMITS(1, 3),

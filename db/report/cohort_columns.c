@@ -121,6 +121,31 @@ name_put_other_parts(FILE *out, const char *settings)
     }
 }
 
+static const struct {
+    const char *family, *key, *name;
+} pyradiomics_names[] = {
+
+#define NAME(family, key, name) {family, key, name},
+#include "base/pyradiomics_names.def"
+};
+
+/* Writes the name of a column in pyradiomics, if its settings ask for it. Returns whether it has one. */
+static bool
+name_put_pyradiomics(FILE *out, const struct cohort_column *column)
+{
+    char image[FEATURE_SETTING];
+    if (!feature_get(column->settings, FEATURE_image_type, image))
+        return false;
+    for (size_t i = 0; i < sizeof pyradiomics_names / sizeof pyradiomics_names[0]; i++)
+        if (strcmp(pyradiomics_names[i].family, column->family) == 0 &&
+            (strcmp(pyradiomics_names[i].key, column->feature) == 0 ||
+             strcmp(pyradiomics_names[i].key, column->ibsi) == 0)) {
+            fprintf(out, "%s_%s", image, pyradiomics_names[i].name);
+            return true;
+        }
+    return false;
+}
+
 /* ------------------------------------------------------------------------------- columns ---- */
 
 static void
@@ -231,12 +256,16 @@ columns_name(struct cohort_columns *columns, const bool *with_unit)
         struct text_stream text;
         if (text_open(&text) < 0)
             return -ENOMEM;
-        name_put_word(text.out, column->family);
-        fputc('.', text.out);
-        name_put_word(text.out, column->feature);
-        for (size_t k = 0; k < PARTS; k++)
+        const bool is_named = name_put_pyradiomics(text.out, column);
+        if (!is_named) {
+            name_put_word(text.out, column->family);
+            fputc('.', text.out);
+            name_put_word(text.out, column->feature);
+        }
+        for (size_t k = 0; k < PARTS && (!is_named || with_unit[i]); k++)
             name_put_part(text.out, column->settings, k);
-        name_put_other_parts(text.out, column->settings);
+        if (!is_named || with_unit[i])
+            name_put_other_parts(text.out, column->settings);
         if (with_unit[i]) {
             fputs(".in_", text.out);
             name_put_word(text.out, column->unit);
@@ -300,7 +329,8 @@ columns_order(struct cohort_columns *columns)
     return is_room ? 0 : -ENOMEM;
 }
 
-/* Names each column by feature and settings; adds the unit only where it is the sole difference. */
+/* Names each column by feature and settings, or as pyradiomics does; adds the unit only where it is the sole difference, and
+ * settings to a name of pyradiomics that several columns have. */
 static int
 columns_finish(struct report *report, struct cohort_columns *columns)
 {

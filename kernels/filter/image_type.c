@@ -417,7 +417,7 @@ double
 image_type_bound(const struct image_type_demand *demand, double limit)
 {
     const struct filter_options *options = &demand->options;
-    double taps[6], sum = 0, bound = limit;
+    double taps[FILTER_MAX_WAVELET], sum = 0, bound = limit;
 
     switch (options->kind) {
     case FILTER_PYRADIOMICS_GRADIENT:

@@ -27,7 +27,7 @@ static const struct {
 /* Low-pass filters of decomposition. The high-pass has them in reverse order, and alternating signs. */
 static const struct {
     int count;
-    double taps[18];
+    double taps[FILTER_MAX_WAVELET];
 } wavelet_taps[WAVELETS] = {
     [WAVELET_HAAR] = {2, {0.7071067811865476, 0.7071067811865476}},
     [WAVELET_DB2] = {4, {-0.12940952255126037, 0.2241438680420134, 0.8365163037378079, 0.48296291314453416}},

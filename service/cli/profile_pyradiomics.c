@@ -1,6 +1,7 @@
 /* profile_pyradiomics.c - see profile_pyradiomics.h. */
 #include "service/cli/profile_pyradiomics.h"
 
+#include "base/filter_options.h"
 #include "base/text.h"
 #include "service/cli/cli.h"
 
@@ -13,17 +14,30 @@
 #include <strings.h>
 #include <yaml.h>
 
-/* Settings of the file as options of a texture group. */
+enum { SIGMAS = 32 };
+
+/* Settings that an image type may have of its own. */
+struct wish_values {
+    double width, count, shift, alpha; /* count: 0 without binCount */
+    bool flat, use_spacing;
+    double sigmas[SIGMAS], level, start_level, radius_2d, samples, radius_3d, harmonics;
+    int sigma_count;
+    const char *wavelet, *method;
+};
+
+/* Settings of the file as options of texture groups. */
 struct wish {
     const char *file;
     yaml_document_t document;
-    FILE *notes, *group; /* comments, and options of the group */
+    FILE *notes, *out; /* comments, and groups */
     int refusals;
     const char *interpolator; /* of enum interpolation, without its prefix */
     double spacing[3];
-    bool resamples, flat, sigma_range, has_range, has_levels;
-    double range[2];
-    long label;
+    bool resamples, sigma_range, has_range, normalises, crops;
+    double range[2], scale, outliers, padding;
+    struct wish_values all, *now; /* of the file; those that settings change */
+    const yaml_node_t *images;    /* the part imageType; NULL: absent */
+    int groups;
 };
 
 static void __attribute__((format(printf, 2, 3))) wish_refuse(struct wish *wish, const char *format, ...)
@@ -39,11 +53,11 @@ static void __attribute__((format(printf, 2, 3))) wish_refuse(struct wish *wish,
 
 /* Writes an option whose value must have a point or an exponent. */
 static void
-wish_put_number(struct wish *wish, const char *before, double value, const char *after)
+wish_put_number(const struct wish *wish, const char *before, double value, const char *after)
 {
     char digits[TEXT_DIGITS];
     text_digits(value, digits);
-    fprintf(wish->group, "%s%s%s%s", before, digits, strpbrk(digits, ".e") ? "" : ".0", after);
+    fprintf(wish->out, "%s%s%s%s", before, digits, strpbrk(digits, ".e") ? "" : ".0", after);
 }
 
 /* ------------------------------------------------------------------------------- values ---- */
@@ -97,23 +111,22 @@ typedef void setting_read(struct wish *wish, const char *name, yaml_node_t *valu
 static void
 read_bin_width(struct wish *wish, const char *name, yaml_node_t *value)
 {
-    double width;
-    if (node_numbers(wish, value, &width, 1) != 1 || width <= 0)
+    if (node_numbers(wish, value, &wish->now->width, 1) != 1 || wish->now->width <= 0)
         wish_refuse(wish, "%s must be a positive number", name);
-    else if (!wish->has_levels)
-        wish_put_number(wish, "    discretisation = \"pyradiomics-bin-width\";\n    bin_width = ", width, ";\n");
-    wish->has_levels = true;
+}
+
+/* Reads a whole number within limits. */
+static void
+read_whole(struct wish *wish, const char *name, yaml_node_t *value, double least, double most, double *number)
+{
+    if (node_numbers(wish, value, number, 1) != 1 || *number < least || *number > most || *number != floor(*number))
+        wish_refuse(wish, "%s must be a whole number from %.0f to %.0f", name, least, most);
 }
 
 static void
 read_bin_count(struct wish *wish, const char *name, yaml_node_t *value)
 {
-    double count;
-    if (node_numbers(wish, value, &count, 1) != 1 || count < 2 || count != floor(count) || count > 65536)
-        wish_refuse(wish, "%s must be a whole number from 2 to 65536", name);
-    else
-        fprintf(wish->group, "    discretisation = \"fixed-bin-number\";\n    levels = %.0f;\n", count);
-    wish->has_levels = true;
+    read_whole(wish, name, value, 2, 65536, &wish->now->count);
 }
 
 static void
@@ -128,7 +141,7 @@ static void
 read_flat(struct wish *wish, const char *name, yaml_node_t *value)
 {
     (void)name;
-    wish->flat = node_is_true(value);
+    wish->now->flat = node_is_true(value);
 }
 
 static void
@@ -183,11 +196,8 @@ read_range_mode(struct wish *wish, const char *name, yaml_node_t *value)
 static void
 read_shift(struct wish *wish, const char *name, yaml_node_t *value)
 {
-    double shift;
-    if (node_numbers(wish, value, &shift, 1) != 1)
+    if (node_numbers(wish, value, &wish->now->shift, 1) != 1)
         wish_refuse(wish, "%s must be a number", name);
-    else if (shift != 0)
-        wish_put_number(wish, "    energy_shift = ", shift, ";\n");
 }
 
 /* Settings of which only the default is available. */
@@ -219,11 +229,69 @@ read_distances(struct wish *wish, const char *name, yaml_node_t *value)
 static void
 read_alpha(struct wish *wish, const char *name, yaml_node_t *value)
 {
-    double alpha;
-    if (node_numbers(wish, value, &alpha, 1) != 1 || alpha < 0 || alpha != floor(alpha) || alpha > 256)
-        wish_refuse(wish, "%s must be a whole number from 0 to 256", name);
+    read_whole(wish, name, value, 0, 256, &wish->now->alpha);
+}
+
+static void
+read_normalise(struct wish *wish, const char *name, yaml_node_t *value)
+{
+    if (strcmp(name, "normalize") == 0)
+        wish->normalises = node_is_true(value);
+    else if (node_numbers(wish, value, strcmp(name, "normalizeScale") == 0 ? &wish->scale : &wish->outliers, 1) != 1 ||
+             wish->scale <= 0 || wish->outliers < 0)
+        wish_refuse(wish, "%s must be a positive number", name);
+}
+
+static void
+read_crop(struct wish *wish, const char *name, yaml_node_t *value)
+{
+    if (strcmp(name, "preCrop") == 0)
+        wish->crops = node_is_true(value);
     else
-        fprintf(wish->group, "    ngldm_alpha = %.0f;\n", alpha);
+        read_whole(wish, name, value, 0, FILTER_MAX_AROUND, &wish->padding);
+}
+
+/* Reads a setting of an image type. */
+static void
+read_of_image(struct wish *wish, const char *name, yaml_node_t *value)
+{
+    struct wish_values *now = wish->now;
+    double subdivision = 1;
+    if (strcmp(name, "sigma") == 0) {
+        now->sigma_count = node_numbers(wish, value, now->sigmas, SIGMAS);
+        for (int i = 0; i < now->sigma_count; i++)
+            if (now->sigmas[i] < 0.01 || now->sigmas[i] > 100)
+                wish_refuse(wish, "%s must be from 0.01 to 100 mm", name);
+        if (now->sigma_count == 0)
+            wish_refuse(wish, "%s must be a list of at most %d numbers", name, SIGMAS);
+    } else if (strcmp(name, "level") == 0)
+        read_whole(wish, name, value, 1, FILTER_MAX_LEVEL, &now->level);
+    else if (strcmp(name, "start_level") == 0)
+        read_whole(wish, name, value, 0, FILTER_MAX_STEPS, &now->start_level);
+    else if (strcmp(name, "gradientUseSpacing") == 0)
+        now->use_spacing = node_is_true(value);
+    else if (strcmp(name, "lbp2DSamples") == 0)
+        read_whole(wish, name, value, 2, FILTER_MAX_POINTS, &now->samples);
+    else if (strcmp(name, "lbp3DLevels") == 0)
+        read_whole(wish, name, value, 1, LBP_K, &now->harmonics);
+    else if (strcmp(name, "lbp3DIcosphereSubdivision") == 0)
+        read_whole(wish, name, value, 1, 1, &subdivision);
+    else if (node_numbers(wish, value, strcmp(name, "lbp2DRadius") == 0 ? &now->radius_2d : &now->radius_3d, 1) != 1)
+        wish_refuse(wish, "%s must be a number", name);
+}
+
+/* Reads a name of a list of those that are available. */
+static void
+read_name(struct wish *wish, const char *name, yaml_node_t *value)
+{
+    const bool is_wavelet = strcmp(name, "wavelet") == 0;
+    const char *const *names = is_wavelet ? filter_wavelet_names : filter_lbp_names, *text = node_text(value);
+    for (; *names; names++)
+        if (text && strcmp(text, *names) == 0) {
+            *(is_wavelet ? &wish->now->wavelet : &wish->now->method) = *names;
+            return;
+        }
+    wish_refuse(wish, "%s: %s is not available", name, text ? text : "this");
 }
 
 static void
@@ -233,52 +301,70 @@ read_without_effect(struct wish *wish, const char *name, yaml_node_t *value)
     fprintf(wish->notes, "# %s: changes no value here\n", name);
 }
 
-/* The settings of pyradiomics 3.0.1. */
+/* The settings of pyradiomics 3.0.1. Those before `label` may differ by image type. */
 static const struct {
     const char *name;
     setting_read *read;
 } settings[] = {
     {"binWidth", read_bin_width},
     {"binCount", read_bin_count},
-    {"label", read_label},
+    {"voxelArrayShift", read_shift},
+    {"gldm_a", read_alpha},
     {"force2D", read_flat},
     {"force2Ddimension", read_flat_dimension},
+    {"symmetricalGLCM", read_symmetry},
+    {"distances", read_distances},
+    {"weightingNorm", read_only_off},
+    {"sigma", read_of_image},
+    {"wavelet", read_name},
+    {"level", read_of_image},
+    {"start_level", read_of_image},
+    {"gradientUseSpacing", read_of_image},
+    {"lbp2DRadius", read_of_image},
+    {"lbp2DSamples", read_of_image},
+    {"lbp2DMethod", read_name},
+    {"lbp3DLevels", read_of_image},
+    {"lbp3DIcosphereRadius", read_of_image},
+    {"lbp3DIcosphereSubdivision", read_of_image},
+    {"label", read_label},
     {"resampledPixelSpacing", read_spacing},
     {"interpolator", read_interpolator},
     {"resegmentRange", read_range},
     {"resegmentMode", read_range_mode},
-    {"voxelArrayShift", read_shift},
-    {"normalize", read_only_off},
-    {"weightingNorm", read_only_off},
+    {"normalize", read_normalise},
+    {"normalizeScale", read_normalise},
+    {"removeOutliers", read_normalise},
+    {"preCrop", read_crop},
+    {"padDistance", read_crop},
     {"resegmentShape", read_only_off},
     {"label_channel", read_only_off},
-    {"symmetricalGLCM", read_symmetry},
-    {"distances", read_distances},
-    {"gldm_a", read_alpha},
-    {"normalizeScale", read_without_effect},
-    {"removeOutliers", read_without_effect},
     {"minimumROIDimensions", read_without_effect},
     {"minimumROISize", read_without_effect},
     {"geometryTolerance", read_without_effect},
     {"correctMask", read_without_effect},
-    {"preCrop", read_without_effect},
-    {"padDistance", read_without_effect},
     {"additionalInfo", read_without_effect},
 };
 
 static void
 wish_read_setting(struct wish *wish, const char *name, yaml_node_t *value)
 {
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+    bool is_common = false;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        is_common |= settings[i].read == read_label;
         if (strcmp(name, settings[i].name) == 0) {
+            if (is_common && wish->now != &wish->all) {
+                wish_refuse(wish, "setting %s must be in the part setting, not in an image type", name);
+                return;
+            }
             if (!node_is_null(value))
                 settings[i].read(wish, name, value);
             return;
         }
+    }
     wish_refuse(wish, "setting %s is not known", name);
 }
 
-/* ------------------------------------------------------------------ families and images ---- */
+/* ------------------------------------------------------------------------------ families ---- */
 
 static const struct {
     const char *name, *families;
@@ -308,13 +394,6 @@ wish_read_class(struct wish *wish, const char *name, const yaml_node_t *value, b
     wish_refuse(wish, "featureClass %s is not available", name);
 }
 
-static void
-wish_read_image(struct wish *wish, const char *name)
-{
-    if (strcmp(name, "Original") != 0)
-        wish_refuse(wish, "imageType %s is not available", name);
-}
-
 /* ------------------------------------------------------------------------------ the file ---- */
 
 /* Reads a part of the file; its value may be empty. */
@@ -331,23 +410,21 @@ wish_read_part(struct wish *wish, const char *part, const yaml_node_t *node, boo
         yaml_node_t *value = yaml_document_get_node(&wish->document, pair->value);
         if (!name)
             wish_refuse(wish, "%s has a name that is no text", part);
-        else if (strcmp(part, "setting") == 0)
-            wish_read_setting(wish, name, value);
         else if (strcmp(part, "featureClass") == 0)
             wish_read_class(wish, name, value, wanted);
         else
-            wish_read_image(wish, name);
+            wish_read_setting(wish, name, value);
     }
 }
 
-static void
+static bool
 wish_read_all(struct wish *wish, bool wanted[CLASSES])
 {
     const yaml_node_t *root = yaml_document_get_root_node(&wish->document);
     bool has_classes = false;
     if (!root || root->type != YAML_MAPPING_NODE) {
         wish_refuse(wish, "is no parameter file: it must have setting, imageType or featureClass");
-        return;
+        return false;
     }
     for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start; pair < root->data.mapping.pairs.top; pair++) {
         const char *part = node_text(yaml_document_get_node(&wish->document, pair->key));
@@ -358,51 +435,214 @@ wish_read_all(struct wish *wish, bool wanted[CLASSES])
             continue;
         }
         has_classes |= strcmp(part, "featureClass") == 0;
-        wish_read_part(wish, part, yaml_document_get_node(&wish->document, pair->value), wanted);
+        if (strcmp(part, "imageType") == 0)
+            wish->images = yaml_document_get_node(&wish->document, pair->value);
+        else
+            wish_read_part(wish, part, yaml_document_get_node(&wish->document, pair->value), wanted);
     }
     for (int i = 0; i < CLASSES_OF_ALL && !has_classes; i++) /* pyradiomics then measures all */
         wanted[i] = true;
+    return true;
 }
 
-/* Adds the options that several settings decide. */
+/* ----------------------------------------------------------------------------- groups ------ */
+
+/* Returns whether a class is of the mask alone. */
+static bool
+is_of_shape(int class)
+{
+    return strncmp(classes[class].name, "shape", strlen("shape")) == 0;
+}
+
+/* Writes families, and options that do not depend on the image type. Returns false if there are none. */
+static bool
+wish_begin_group(struct wish *wish, const bool wanted[CLASSES], bool has_shape, bool has_others)
+{
+    const char *before = "";
+    bool any = false;
+    for (int i = 0; i < CLASSES; i++)
+        any |= wanted[i] && (is_of_shape(i) ? has_shape : has_others);
+    if (!any)
+        return false;
+    fprintf(wish->out, "%s {\n    families = [ ", wish->groups++ > 0 ? "," : "");
+    for (int i = 0; i < CLASSES; i++)
+        if (wanted[i] && (is_of_shape(i) ? has_shape : has_others)) {
+            fprintf(wish->out, "%s%s", before, classes[i].families);
+            before = ", ";
+        }
+    fputs(" ];\n    first_order = false;\n    names = \"pyradiomics\";\n", wish->out);
+    return true;
+}
+
 static void
-wish_conclude(struct wish *wish, const bool wanted[CLASSES])
+wish_put_grid(const struct wish *wish)
 {
     const double *mm = wish->spacing;
-    const bool isotropic = mm[0] == mm[1] && mm[1] == mm[2] && mm[0] > 0, in_plane = mm[0] == mm[1] && mm[2] == 0;
-    if (!wish->has_levels) /* the default of pyradiomics */
-        fputs("    discretisation = \"pyradiomics-bin-width\";\n    bin_width = 25.0;\n", wish->group);
-    if (wanted[CLASSES - 1] && !wish->flat)
-        wish_refuse(wish, "featureClass shape2D needs the setting force2D: true");
-    fprintf(wish->group, "    aggregation = \"%s\";\n", wish->flat ? "2.5d-direction-merged" : "3d-averaged");
-    if (wish->resamples && !isotropic && !in_plane)
-        wish_refuse(wish, "resampledPixelSpacing must be three equal numbers, or two and 0 for slices that stay");
-    else if (wish->resamples && wish->interpolator) {
+    const bool isotropic = mm[0] == mm[1] && mm[1] == mm[2];
+    if (wish->normalises) {
+        wish_put_number(wish, "    normalise = { scale = ", wish->scale, ";");
+        if (wish->outliers > 0)
+            wish_put_number(wish, " outliers = ", wish->outliers, ";");
+        fputs(" };\n", wish->out);
+    }
+    if (wish->resamples && wish->interpolator) {
         wish_put_number(wish, isotropic ? "    resample = { isotropic_mm = " : "    resample = { in_plane_mm = ", mm[0],
                         ";");
-        fprintf(wish->group, " interpolation = \"pyradiomics-%s\"; };\n", wish->interpolator);
+        fprintf(wish->out, " interpolation = \"pyradiomics-%s\"; };\n", wish->interpolator);
     }
     if (wish->has_range && !wish->sigma_range) {
         wish_put_number(wish, "    range = [ ", wish->range[0], ", ");
         wish_put_number(wish, "", wish->range[1], " ];\n");
-    } else if (wish->has_range && wish->range[0] == -wish->range[1] && wish->range[1] > 0)
+    } else if (wish->has_range)
         wish_put_number(wish, "    sigma = ", wish->range[1], ";\n");
-    else if (wish->has_range)
-        wish_refuse(wish, "resegmentRange must be the same number of standard deviations on both sides");
 }
 
 static void
-wish_print(const struct wish *wish, const char *notes, const char *group, const bool wanted[CLASSES])
+wish_put_levels(const struct wish *wish)
 {
-    const char *before = "";
-    printf("# Made from %s by noctule profiles --pyradiomics.\n%stexture = ( {\n    families = [ ",
-           text_base_name(wish->file), notes);
-    for (int i = 0; i < CLASSES; i++)
-        if (wanted[i]) {
-            printf("%s%s", before, classes[i].families);
-            before = ", ";
+    const struct wish_values *now = wish->now;
+    if (now->count > 0)
+        fprintf(wish->out, "    discretisation = \"fixed-bin-number\";\n    levels = %.0f;\n", now->count);
+    else
+        wish_put_number(wish, "    discretisation = \"pyradiomics-bin-width\";\n    bin_width = ", now->width, ";\n");
+    fprintf(wish->out, "    aggregation = \"%s\";\n", now->flat ? "2.5d-direction-merged" : "3d-averaged");
+    if (now->shift != 0)
+        wish_put_number(wish, "    energy_shift = ", now->shift, ";\n");
+    if (now->alpha != 0)
+        fprintf(wish->out, "    ngldm_alpha = %.0f;\n", now->alpha);
+}
+
+/* Writes a group of the original image (`kind` is NULL) or an image type, which has `options` of its filter. */
+static void __attribute__((format(printf, 4, 5)))
+wish_put_group(struct wish *wish, const bool wanted[CLASSES], const char *kind, const char *options, ...)
+{
+    va_list arguments;
+    if (!wish_begin_group(wish, wanted, !kind, true))
+        return;
+    wish_put_grid(wish);
+    wish_put_levels(wish);
+    if (kind) {
+        fprintf(wish->out, "    filter = { kind = \"pyradiomics-%s\";", kind);
+        va_start(arguments, options);
+        vfprintf(wish->out, options, arguments);
+        va_end(arguments);
+        if (wish->resamples || wish->crops)
+            fprintf(wish->out, " around = %.0f;", wish->padding);
+        fputs(" };\n", wish->out);
+    }
+    fputs("}", wish->out);
+}
+
+static void
+wish_put_log(struct wish *wish, const bool wanted[CLASSES])
+{
+    char digits[TEXT_DIGITS];
+    for (int i = 0; i < wish->now->sigma_count; i++) {
+        text_digits(wish->now->sigmas[i], digits);
+        wish_put_group(wish, wanted, "log", " sigma_mm = %s%s;", digits, strpbrk(digits, ".e") ? "" : ".0");
+    }
+    if (wish->now->sigma_count == 0)
+        wish_refuse(wish, "imageType LoG needs sigma");
+}
+
+static void
+wish_put_wavelet(struct wish *wish, const bool wanted[CLASSES])
+{
+    const struct wish_values *now = wish->now;
+    const int axes = now->flat ? 2 : 3;
+    for (int level = 1; level <= (int)now->level; level++)
+        for (int band = 1; band <= 1 << axes; band++) { /* the low-pass response of the last level is last */
+            char kernels[4] = "";
+            if (band == 1 << axes && level < (int)now->level)
+                continue;
+            for (int axis = 0; axis < axes; axis++)
+                kernels[axis] = band >> axis & 1 ? 'H' : 'L';
+            wish_put_group(wish, wanted, "wavelet",
+                           " wavelet = \"%s\"; kernels = \"%s\"; level = %d; start_level = %.0f;%s", now->wavelet,
+                           kernels, level, now->start_level, now->flat ? " in_slice = true;" : "");
         }
-    printf(" ];\n    first_order = false;\n%s} );\n", group);
+}
+
+static void
+wish_put_lbp(struct wish *wish, const bool wanted[CLASSES], bool in_space)
+{
+    const struct wish_values *now = wish->now;
+    char digits[TEXT_DIGITS];
+    text_digits(in_space ? now->radius_3d : now->radius_2d, digits);
+    const char *point = strpbrk(digits, ".e") ? "" : ".0";
+    if (!in_space)
+        wish_put_group(wish, wanted, "lbp-2d", " radius = %s%s; points = %.0f; method = \"%s\";", digits, point,
+                       now->samples, now->method);
+    for (int i = 0; in_space && i <= (int)now->harmonics; i++)
+        wish_put_group(wish, wanted, "lbp-3d", " radius = %s%s; harmonic = \"%s\";", digits, point,
+                       filter_harmonic_names[i < (int)now->harmonics ? i : LBP_K]);
+}
+
+/* Writes the groups of an image type, with its own settings. */
+static void
+wish_put_image(struct wish *wish, const char *name, const yaml_node_t *own, const bool wanted[CLASSES])
+{
+    static const struct {
+        const char *name, *kind;
+    } points[] = {
+        {"Square", "square"}, {"SquareRoot", "squareroot"}, {"Logarithm", "logarithm"}, {"Exponential", "exponential"}};
+    struct wish_values values = wish->all;
+    wish->now = &values;
+    wish_read_part(wish, "imageType", own, NULL);
+    if (strcmp(name, "Original") == 0)
+        wish_put_group(wish, wanted, NULL, "%s", "");
+    else if (wish->has_range && wish->sigma_range)
+        wish_refuse(wish, "imageType %s is not available with resegmentMode sigma", name);
+    else if (strcmp(name, "LoG") == 0)
+        wish_put_log(wish, wanted);
+    else if (strcmp(name, "Wavelet") == 0)
+        wish_put_wavelet(wish, wanted);
+    else if (strcmp(name, "Gradient") == 0)
+        wish_put_group(wish, wanted, "gradient", " use_spacing = %s;", values.use_spacing ? "true" : "false");
+    else if (strcmp(name, "LBP2D") == 0 || strcmp(name, "LBP3D") == 0)
+        wish_put_lbp(wish, wanted, name[3] == '3');
+    else {
+        size_t i = 0;
+        while (i < sizeof points / sizeof points[0] && strcmp(points[i].name, name) != 0)
+            i++;
+        if (i == sizeof points / sizeof points[0])
+            wish_refuse(wish, "imageType %s is not available", name);
+        else
+            wish_put_group(wish, wanted, points[i].kind, "%s", "");
+    }
+    wish->now = &wish->all;
+}
+
+/* Checks settings that depend on each other, and writes the groups of all image types. */
+static void
+wish_conclude(struct wish *wish, const bool wanted[CLASSES])
+{
+    const double *mm = wish->spacing;
+    bool has_original = !wish->images;
+    if (wanted[CLASSES - 1] && !wish->all.flat)
+        wish_refuse(wish, "featureClass shape2D needs the setting force2D: true");
+    if (wish->resamples && !(mm[0] == mm[1] && (mm[1] == mm[2] || mm[2] == 0) && mm[0] > 0))
+        wish_refuse(wish, "resampledPixelSpacing must be three equal numbers, or two and 0 for slices that stay");
+    if (wish->has_range && wish->sigma_range && !(wish->range[0] == -wish->range[1] && wish->range[1] > 0))
+        wish_refuse(wish, "resegmentRange must be the same number of standard deviations on both sides");
+    if (has_original)
+        wish_put_group(wish, wanted, NULL, "%s", "");
+    else if (wish->images->type != YAML_MAPPING_NODE) {
+        wish_refuse(wish, "imageType must have rows of NAME: SETTINGS");
+        return;
+    }
+    for (const yaml_node_pair_t *pair = has_original ? NULL : wish->images->data.mapping.pairs.start;
+         pair && pair < wish->images->data.mapping.pairs.top; pair++) {
+        const char *name = node_text(yaml_document_get_node(&wish->document, pair->key));
+        has_original |= name && strcmp(name, "Original") == 0;
+        wish_put_image(wish, name ? name : "", yaml_document_get_node(&wish->document, pair->value), wanted);
+    }
+    if (!has_original && wish_begin_group(wish, wanted, true, false)) { /* shapes are those of the mask */
+        wish_put_grid(wish);
+        fputs("}", wish->out);
+    }
+    if (wish->groups == 0)
+        wish_refuse(wish, "measures nothing");
 }
 
 static int
@@ -430,28 +670,42 @@ wish_load(struct wish *wish)
 int
 profile_pyradiomics_print(const char *file)
 {
-    struct wish wish = {.file = file, .interpolator = "cubic"};
-    struct text_stream notes, group;
+    struct wish wish = {.file = file,
+                        .interpolator = "cubic",
+                        .scale = 1,
+                        .padding = 5,
+                        .all = {.width = 25,
+                                .use_spacing = true,
+                                .level = 1,
+                                .radius_2d = 1,
+                                .samples = 8,
+                                .radius_3d = 1,
+                                .harmonics = 2,
+                                .wavelet = "coif1",
+                                .method = "uniform"}};
+    struct text_stream notes, groups;
     bool wanted[CLASSES] = {false};
     int status = wish_load(&wish);
     if (status)
         return status;
-    const bool opened[2] = {text_open(&notes) == 0, text_open(&group) == 0};
+    wish.now = &wish.all;
+    const bool opened[2] = {text_open(&notes) == 0, text_open(&groups) == 0};
     if (opened[0] && opened[1]) {
         wish.notes = notes.out;
-        wish.group = group.out;
-        wish_read_all(&wish, wanted);
-        wish_conclude(&wish, wanted);
+        wish.out = groups.out;
+        if (wish_read_all(&wish, wanted))
+            wish_conclude(&wish, wanted);
     }
-    const int failed = (opened[0] ? text_close(&notes) : -ENOMEM) | (opened[1] ? text_close(&group) : -ENOMEM);
+    const int failed = (opened[0] ? text_close(&notes) : -ENOMEM) | (opened[1] ? text_close(&groups) : -ENOMEM);
     if (failed)
         cli_print_error("%s", strerror(ENOMEM));
     else if (wish.refusals == 0)
-        wish_print(&wish, notes.bytes, group.bytes, wanted);
+        printf("# Made from %s by noctule profiles --pyradiomics.\n%stexture = (%s );\n", text_base_name(file),
+               notes.bytes, groups.bytes);
     if (opened[0])
         free(notes.bytes);
     if (opened[1])
-        free(group.bytes);
+        free(groups.bytes);
     yaml_document_delete(&wish.document);
     return failed || wish.refusals > 0 ? EXIT_PARTIAL : EXIT_OK;
 }

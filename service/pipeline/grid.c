@@ -162,6 +162,8 @@ grid_other_rescale(const struct grid *from)
 bool
 grid_is_real(const struct texture_options *options, const struct grid *from)
 {
+    if (options->normalise)
+        return true;
     if (options->resample && options->resample->interpolation >= INTERPOLATION_PYRADIOMICS_NEAREST)
         return true;
     if (options->resample && options->resample->rounding != TEXTURE_ROUNDING_AUTO)
@@ -267,6 +269,8 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
                           .pyradiomics = wanted->interpolation >= INTERPOLATION_PYRADIOMICS_NEAREST,
                           .real = options->filter || grid_is_real(options, from),
                           .filtered = options->filter != NULL,
+                          .image_type = options->filter && filter_is_image_type(options->filter->kind),
+                          .normalise = options->normalise,
                           .rounded = options->filter && !grid_is_real(options, from),
                           .from = from};
     const bool differ = grid_other_rescale(from) > 0, each = differ && !grid->real;
@@ -281,8 +285,7 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
         for (int i = 0; i < 3; i++)
             grid->origins[3 * z + i] = source->origin[i] + z * source->spacing[2] * source->axes[6 + i];
     if (grid->pyradiomics)
-        resample_cornered(&grid->planes, all, source->planes[0].frame > source->planes[source->plane_count - 1].frame,
-                          &grid->to);
+        resample_cornered(&grid->planes, all, grid_is_reversed(grid), &grid->to);
     else
         resample_spaced(&grid->planes, all, &grid->to);
     rc = grid_check_size(grid, error);
@@ -296,9 +299,9 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
         .pixel = grid->real  ? IMAGE_UINT16
                  : is_signed ? IMAGE_INT16
                              : source->pixel,
-        .values = !grid->real                                       ? RESAMPLE_STORED
-                  : differ || (from->keeps_reals && !grid->rounded) ? RESAMPLE_RESCALED
-                                                                    : RESAMPLE_REAL,
+        .values = !grid->real                                                          ? RESAMPLE_STORED
+                  : differ || grid->normalise || (from->keeps_reals && !grid->rounded) ? RESAMPLE_RESCALED
+                                                                                       : RESAMPLE_REAL,
     };
     grid->edge = wanted->interpolation == INTERPOLATION_CUBIC ? GRID_EDGE : 0;
     grid_fill_instances(grid);
@@ -324,19 +327,47 @@ grid_reserve_reals(struct grid *grid)
 bool
 grid_is_other(const struct texture_options *options, const struct grid *from)
 {
-    return options->resample || options->filter || (from->keeps_reals && grid_is_real(options, from));
+    return options->resample || options->filter || options->normalise ||
+           (from->keeps_reals && grid_is_real(options, from));
 }
 
-void
-grid_narrow(struct grid *grid, const int64_t first[3], const int64_t size[3], double margin_mm)
+/* Adapts the grid to a part of itself (grid->to). */
+static void
+grid_take_part(struct grid *grid)
 {
     struct geometry_stack *own = &grid->own;
-    resample_around(&grid->planes, first, size, margin_mm, &grid->to);
     grid->demand.extent = grid->to.extent;
     own->columns = (int32_t)grid->to.extent.columns;
     own->rows = (int32_t)grid->to.extent.rows;
     own->plane_count = (int32_t)grid->to.extent.slices;
     memmove(own->planes, own->planes + grid->to.first[2], (size_t)own->plane_count * sizeof *own->planes);
+}
+
+void
+grid_narrow(struct grid *grid, const int64_t first[3], const int64_t size[3], double margin_mm)
+{
+    resample_around(&grid->planes, first, size, margin_mm, &grid->to);
+    grid_take_part(grid);
+}
+
+void
+grid_narrow_around(struct grid *grid, const int64_t first[3], const int64_t size[3], int around)
+{
+    const struct image_extent *source = &grid->planes.extent;
+    const int64_t samples[3] = {source->columns, source->rows, source->slices};
+    int64_t *const sides[3] = {&grid->to.extent.columns, &grid->to.extent.rows, &grid->to.extent.slices};
+    for (int axis = 0; axis < 3; axis++) {
+        const bool turns = axis == 2 && grid_is_reversed(grid);
+        const double ratio = grid->source->spacing[axis] / grid->to.spacing[axis];
+        const double begin = (double)(turns ? samples[axis] - first[axis] - size[axis] : first[axis]);
+        const double end = begin + (double)size[axis], most = (double)(*sides[axis] - 1);
+        const double low = grid->pyradiomics ? floor((begin - 0.5) * ratio - around) : begin - around;
+        const double high = grid->pyradiomics ? ceil((end - 0.5) * ratio + around) : end - 1 + around;
+        const int64_t lowest = (int64_t)fmin(fmax(low, 0), most), highest = (int64_t)fmin(fmax(high, 0), most);
+        grid->to.first[axis] = turns ? *sides[axis] - 1 - highest : lowest;
+        *sides[axis] = highest - lowest + 1;
+    }
+    grid_take_part(grid);
 }
 
 void
@@ -370,9 +401,13 @@ int64_t
 grid_spaced_bytes(const struct grid *grid, size_t regions)
 {
     const struct image_extent from = grid_source_extent(grid);
-    const int64_t samples = grid->from->keeps_reals ? image_voxels(&from) * (int64_t)sizeof(double) : 0;
-    const int64_t filter = grid->filtered ? image_voxels(&grid->to.extent) * (int64_t)sizeof(int32_t) : 0;
-    return (int64_t)grid_voxel_bytes(grid) + filter + image_voxels(&grid->planes.extent) / 8 + samples +
+    const int64_t voxels = image_voxels(&grid->to.extent), real = (int64_t)sizeof(double);
+    const int64_t samples = grid->from->keeps_reals || grid->normalise ? image_voxels(&from) * real : 0;
+    const int64_t normal = grid->normalise ? image_voxels(&grid->planes.extent) * real : 0;
+    /* Image types keep values and responses besides the grid's voxels. Codes replace the values of other filters. */
+    const int64_t each = grid->image_type ? 2 * real : (int64_t)sizeof(int32_t);
+    const int64_t filter = grid->filtered ? voxels * each : 0;
+    return (int64_t)grid_voxel_bytes(grid) + filter + image_voxels(&grid->planes.extent) / 8 + samples + normal +
            (int64_t)regions * extent_words(&grid->to.extent) * (int64_t)sizeof(uint64_t);
 }
 

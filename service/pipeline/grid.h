@@ -30,6 +30,7 @@
  * The interpolations "pyradiomics-..." follow pyradiomics 3.0.1 instead: its grid (resample_cornered), which begins at the
  * first plane of an image file, nearest voxels of masks, splines that are mirrored at the ends, and real-world values cut off
  * to whole numbers if all of the source are whole.
+ * Normalisation (texture.normalise) is of the source: of its voxels that are not padding, before they are interpolated.
  *
  * Masks and maps return to the planes by the nearest voxel of the grid. Regions drawn on the planes
  * reach the grid in the same way (kernels_resample_drawn), so that they would return unchanged on
@@ -66,11 +67,14 @@ struct grid {
     bool pyradiomics;              /* a grid of other voxels by the rules of pyradiomics */
     bool real;                     /* the values are doubles */
     bool filtered;                 /* the values become responses of a filter, and are doubles */
-    bool rounded;                  /* they are rounded to stored values before */
-    bool keeps_reals;              /* values that are not rounded are kept: of a straight grid or an image file */
-    void *voxels;                  /* after resampling: stack->pixel, or doubles if real, x fastest */
-    double *reals;                 /* if kept: the real-world values; any value at padding */
-    const struct grid *from;       /* of a grid of other voxels */
+    bool image_type;               /* the filter is an image type of pyradiomics */
+    const struct texture_normalise *normalise; /* the values of the source are normalised; NULL: not */
+    double mean, per_deviation;                /* of these, once the grid is filled */
+    bool rounded;                              /* they are rounded to stored values before */
+    bool keeps_reals;        /* values that are not rounded are kept: of a straight grid or an image file */
+    void *voxels;            /* after resampling: stack->pixel, or doubles if real, x fastest */
+    double *reals;           /* if kept: the real-world values; any value at padding */
+    const struct grid *from; /* of a grid of other voxels */
     struct geometry_stack own;
 
     /* instances that replace those of the planes: one for all, or one each */
@@ -114,6 +118,23 @@ void grid_release(struct grid *grid);
  * the grid begins at grid->to.first.
  */
 void grid_narrow(struct grid *grid, const int64_t first[3], const int64_t size[3], double margin_mm);
+
+/* Narrows it as pyradiomics crops images: to a box of the planes' voxels, and as many voxels of the grid around it. */
+void grid_narrow_around(struct grid *grid, const int64_t first[3], const int64_t size[3], int around);
+
+/* Returns the normalised value of a real-world value of the source; the same one without normalisation. */
+double grid_normalised(const struct grid *grid, double value);
+
+/* Returns whether the first plane of the file is the last one of the source. */
+static inline bool
+grid_is_reversed(const struct grid *grid)
+{
+    const struct geometry_plane *planes = grid->source->planes;
+    return planes[0].frame > planes[grid->source->plane_count - 1].frame;
+}
+
+/* Returns whether all values of the source are whole numbers, and not normalised. */
+bool grid_is_whole(const struct grid *grid);
 
 /*
  * Returns the bytes that a job needs for the grid besides the prediction of its lane; 0 without a

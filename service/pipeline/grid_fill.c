@@ -123,14 +123,81 @@ grid_copy_source(const struct grid *grid, const void *voxels, void *place)
     grid_extend(grid, voxels, image_pixel_size(grid->source->pixel), place);
 }
 
-/* Returns the real-world values of the source and its continued ends, which the caller must free; NULL: no memory. */
+/* A sum, and the part of it that rounding lost (Neumaier). */
+struct grid_sum {
+    double sum, lost;
+};
+
+static void
+grid_sum_add(struct grid_sum *to, double value)
+{
+    const double sum = to->sum + value;
+    to->lost += fabs(to->sum) >= fabs(value) ? (to->sum - sum) + value : (value - sum) + to->sum;
+    to->sum = sum;
+}
+
+double
+grid_normalised(const struct grid *grid, double value)
+{
+    const struct texture_normalise *wanted = grid->normalise;
+    if (!wanted)
+        return value;
+    value = (value - grid->mean) * grid->per_deviation;
+    if (wanted->outliers > 0 && fabs(value) > wanted->outliers)
+        value = value > 0 ? wanted->outliers : -wanted->outliers;
+    return value * wanted->scale;
+}
+
+/* Normalises the source's values by their mean and their standard deviation (of N - 1), both without padding (`bits`). */
+static void
+grid_normalise(struct grid *grid, const uint64_t *bits, double *values)
+{
+    const int64_t count = image_voxels(&grid->planes.extent);
+    struct grid_sum sum = {0, 0}, squares = {0, 0};
+    double used = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!bits || !(bits[i / 64] >> (i % 64) & 1)) {
+            grid_sum_add(&sum, values[i]);
+            used++;
+        }
+    grid->mean = (sum.sum + sum.lost) / used;
+    for (int64_t i = 0; i < count; i++)
+        if (!bits || !(bits[i / 64] >> (i % 64) & 1))
+            grid_sum_add(&squares, (values[i] - grid->mean) * (values[i] - grid->mean));
+    grid->per_deviation = 1 / sqrt((squares.sum + squares.lost) / (used - 1));
+    for (int64_t i = 0; i < count; i++)
+        values[i] = grid_normalised(grid, values[i]);
+}
+
+/* Returns the real-world values of the source, normalised if wanted; NULL: no memory, or those that are kept serve. */
 static double *
-grid_extend_reals(const struct grid *grid)
+grid_normal_values(struct grid *grid, const void *voxels, const struct image_rescale *rescales, const uint64_t *bits)
+{
+    const int64_t count = image_voxels(&grid->planes.extent), slice = image_slice_voxels(&grid->planes.extent);
+    double *values = grid->normalise ? malloc((size_t)count * sizeof *values) : NULL;
+    for (int64_t i = 0; i < count && values; i++)
+        values[i] = grid->from->keeps_reals ? grid->from->reals[i]
+                                            : rescales[i / slice].slope * image_value(voxels, grid->source->pixel, i) +
+                                                  rescales[i / slice].intercept;
+    if (values)
+        grid_normalise(grid, bits, values);
+    return values;
+}
+
+/* Returns the values of the source and its continued ends, which the caller must free; NULL: no memory. */
+static double *
+grid_samples(struct grid *grid, const void *voxels, const struct image_rescale *rescales, const uint64_t *bits)
 {
     const struct image_extent extent = grid_source_extent(grid);
     double *samples = malloc((size_t)image_voxels(&extent) * sizeof *samples);
-    if (samples)
-        grid_extend(grid, grid->from->reals, sizeof *samples, samples);
+    double *values = grid_normal_values(grid, voxels, rescales, bits);
+    if (samples && (values || !grid->normalise))
+        grid_extend(grid, values ? values : grid->from->reals, sizeof *samples, samples);
+    else {
+        free(samples);
+        samples = NULL;
+    }
+    free(values);
     return samples;
 }
 
@@ -288,36 +355,37 @@ grid_check_swing(const struct grid *grid, struct error *error)
     return 0;
 }
 
-/* Returns whether all values of the source are whole numbers. */
-static bool
-grid_is_whole(const struct grid *grid, const struct image_rescale *rescales)
+bool
+grid_is_whole(const struct grid *grid)
 {
-    bool is_whole = !grid->from->keeps_reals;
-    for (int32_t z = 0; z < grid->source->plane_count; z++)
-        is_whole &=
-            rescales[z].slope == rint(rescales[z].slope) && rescales[z].intercept == rint(rescales[z].intercept);
+    bool is_whole = !grid->from->keeps_reals && !grid->normalise;
+    for (int32_t z = 0; z < grid->source->plane_count; z++) {
+        const struct image_rescale rescale = volume_rescale(grid->source_instances, &grid->source->planes[z]);
+        is_whole &= rescale.slope == rint(rescale.slope) && rescale.intercept == rint(rescale.intercept);
+    }
     return is_whole;
 }
 
 /* Resamples to real-world values, NAN at padding (`bits`). Slices with one rescale are interpolated first. */
 static int
-grid_run_real(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits, int64_t most_bytes,
-              struct error *error)
+grid_run_real(struct grid *grid, struct kernels_lane *lane, const void *voxels, const uint64_t *bits,
+              int64_t most_bytes, struct error *error)
 {
     const struct geometry_stack *source = grid->source;
     const int64_t count = image_voxels(&grid->to.extent);
     double *values = grid->voxels;
     struct image_rescale *rescales = calloc((size_t)source->plane_count, sizeof *rescales);
-    const bool each = grid->demand.values == RESAMPLE_RESCALED, sampled = each && grid->from->keeps_reals;
-    double *samples = sampled ? grid_extend_reals(grid) : NULL;
+    const bool each = grid->demand.values == RESAMPLE_RESCALED;
+    const bool sampled = each && (grid->from->keeps_reals || grid->normalise);
     const void *resampled;
+    for (int32_t z = 0; z < source->plane_count && rescales; z++)
+        rescales[z] = volume_rescale(grid->source_instances, &source->planes[z]);
+    double *samples = sampled && rescales ? grid_samples(grid, voxels, rescales, bits) : NULL;
     if (!rescales || (sampled && !samples)) {
         free(rescales);
         free(samples);
         return error_set_system(error, -ENOMEM, "resample the volume");
     }
-    for (int32_t z = 0; z < source->plane_count; z++)
-        rescales[z] = volume_rescale(grid->source_instances, &source->planes[z]);
     const int rc = grid_run(grid, lane, 0, each && !sampled ? rescales : NULL, samples, &resampled, error);
     if (rc == 0)
         memcpy(values, resampled, grid_voxel_bytes(grid));
@@ -325,7 +393,7 @@ grid_run_real(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits
         values[i] = floor(values[i] + 0.5);
     for (int64_t i = 0; i < count && rc == 0 && !each; i++)
         values[i] = rescales[0].slope * values[i] + rescales[0].intercept;
-    if (grid->pyradiomics && grid_is_whole(grid, rescales))
+    if (grid->pyradiomics && grid_is_whole(grid))
         for (int64_t i = 0; i < count && rc == 0; i++)
             values[i] = trunc(values[i]);
     free(rescales);
@@ -368,7 +436,7 @@ grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxel
     if (rc == 0)
         rc = grid_find_padding(grid, voxels, &padding, &bits, error);
     if (rc == 0)
-        rc = grid->real ? grid_run_real(grid, lane, bits, most_bytes, error)
+        rc = grid->real ? grid_run_real(grid, lane, voxels, bits, most_bytes, error)
                         : grid_run_stored(grid, lane, bits, most_bytes, error);
     free(bits);
     return rc;

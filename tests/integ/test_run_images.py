@@ -258,8 +258,7 @@ def test_a_parameter_file_of_pyradiomics(run, tmp_path, name):
 
 
 @pytest.mark.parametrize("text, message", (
-    ("imageType:\n  Wavelet: {}\n", "imageType Wavelet is not available"),
-    ("setting:\n  normalize: true\n", "normalize is not available"),
+    ("setting:\n  weightingNorm: euclidean\n", "weightingNorm is not available"),
     ("setting:\n  colour: red\n", "setting colour is not known"),
     ("setting:\n  resampledPixelSpacing: [1, 2, 3]\n", "resampledPixelSpacing must be three equal numbers"),
     ("setting:\n  interpolator: sitkHammingWindowedSinc\n", "sitkHammingWindowedSinc is not available"),

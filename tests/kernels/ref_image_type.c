@@ -16,7 +16,8 @@
 void
 image_type_make_case(struct image_type_case *each, uint64_t seed)
 {
-    static const enum filter_wavelet wavelets[] = {WAVELET_COIF1, WAVELET_HAAR, WAVELET_DB2, WAVELET_DB3};
+    static const enum filter_wavelet wavelets[] = {WAVELET_COIF1, WAVELET_HAAR, WAVELET_DB2, WAVELET_DB3,
+                                                   WAVELET_COIF3};
 
     uint64_t random = seed;
     struct filter_options *options = &each->demand.options;
@@ -30,7 +31,7 @@ image_type_make_case(struct image_type_case *each, uint64_t seed)
                                          1 + ref_random_below(&random, 14)};
     options->kind = (enum filter_kind)(FILTER_PYRADIOMICS_SQUARE + seed % 9);
     options->sigma_mm = 0.25 * (double)(1 + ref_random_below(&random, 16));
-    options->wavelet = wavelets[ref_random_below(&random, 4)];
+    options->wavelet = wavelets[ref_random_below(&random, 5)];
     options->in_slice = ref_random_below(&random, 4) == 0;
     options->level = 1 + (int)ref_random_below(&random, 2);
     options->start_level = (int)ref_random_below(&random, 2);
@@ -303,7 +304,7 @@ ref_wavelet_axis(const int64_t sides[3], int axis, enum filter_wavelet wavelet, 
 {
     const int64_t strides[3] = {1, sides[0], sides[0] * sides[1]}, side = sides[axis];
     long double line[32];
-    double taps[6];
+    double taps[FILTER_MAX_WAVELET];
     const int count = filter_wavelet_taps(wavelet, high, taps);
 
     for (int64_t i = 0; i < sides[0] * sides[1] * sides[2]; i++) {

@@ -304,6 +304,11 @@ describe_feature(const struct step *step, const struct measured *measured, const
         feature_put_number(told->settings, FEATURE_range_low, range[0]);
         feature_put_number(told->settings, FEATURE_range_high, range[1]);
     }
+    if (values && options->normalise) {
+        feature_put_number(told->settings, FEATURE_normalise_scale, options->normalise->scale);
+        if (options->normalise->outliers > 0)
+            feature_put_number(told->settings, FEATURE_normalise_sigma, options->normalise->outliers);
+    }
     if (values && options->filter) {
         char text[FILTER_TEXT];
         filter_describe(options->filter, text);
@@ -314,6 +319,11 @@ describe_feature(const struct step *step, const struct measured *measured, const
         feature_put_number(told->settings, FEATURE_sigma, options->sigma);
     if (shifts)
         feature_put_number(told->settings, FEATURE_energy_shift, options->energy_shift);
+    if (options->names == TEXTURE_NAMES_PYRADIOMICS) {
+        char text[FILTER_TEXT];
+        filter_image_name(values ? options->filter : NULL, text);
+        feature_put_text(told->settings, FEATURE_image_type, text);
+    }
     if (family->describe)
         family->describe(options, measured->set, told->settings);
 }

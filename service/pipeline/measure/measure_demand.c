@@ -72,10 +72,16 @@ most_levels(const struct texture_options *options, struct dicom_instance *const 
         lo = fmin(lo, fmin(ends[0], ends[1]));
         hi = fmax(hi, fmax(ends[0], ends[1]));
     }
-    const double below = lo - margin * (hi - lo), above = hi + margin * (hi - lo);
+    double below = lo - margin * (hi - lo), above = hi + margin * (hi - lo);
+    if (options->normalise) { /* no value of N is farther than sqrt(N - 1) standard deviations from the mean */
+        const double voxels = (double)stack->columns * (double)stack->rows * (double)stack->plane_count;
+        const double outliers = options->normalise->outliers;
+        above = options->normalise->scale * (outliers > 0 ? outliers : sqrt(voxels)) * (1 + 2 * margin);
+        below = -above;
+    }
     if (!options->filter)
         return discretise_most_levels(&options->levels, below, above);
-    const double most = texture_filter_gain(options, spacing) * fmax(fabs(below), fabs(above));
+    const double most = texture_filter_bound(options, spacing, fmax(fabs(below), fabs(above)));
     struct discretisation_options levels = options->levels;
     levels.has_range = false; /* of the values before the filter */
     return discretise_most_levels(&levels, -most, most);

@@ -2,7 +2,7 @@
  * measure_filter.h - the image filter of a texture group: replaces the values of the group's grid by responses
  * (kernels/filter/filter.h). Groups with the same filter and voxels share one response.
  *
- * Values are integers for the filter: stored values plus a whole intercept if they are rounded and share a rescale, else
+ * Image types of pyradiomics use real-world values. Values are integers for other filters: stored values plus a whole intercept if they are rounded and share a rescale, else
  * real-world values in steps of 2^-30 of a power of two. Padding counts as the lowest value of the job's volume. The
  * response of padding is no value, and neither is that of a voxel of a region whose own value is beyond the range of the
  * group. A grid narrowed to its regions gives the responses of the whole grid there.
@@ -14,15 +14,23 @@
 #include "service/pipeline/measure/measure.h"
 
 #include "kernels/filter/filter.h"
+#include "kernels/filter/image_type.h"
 
-/* Makes the demand of a filter for voxels of this size. */
-struct filter_demand texture_filter_demand(const struct texture_options *options, const double spacing[3]);
+/* The demand of a group's filter: one of the two. */
+struct texture_filter_demand {
+    struct filter_demand filter;
+    struct image_type_demand image_type;
+};
+
+/* Adds a group's filter for its grid to the demand of a lane, which borrows `own`. */
+void texture_filter_demand_set(const struct texture_options *options, const struct grid *grid,
+                               struct texture_filter_demand *own, struct kernels_demand *demand);
 
 /* Returns the margin around regions in mm that the filter reads; a negative number: the whole volume. */
 double texture_filter_margin(const struct texture_options *options, const double spacing[3]);
 
-/* Returns an upper limit of the responses to values up to 1. */
-double texture_filter_gain(const struct texture_options *options, const double spacing[3]);
+/* Returns an upper limit of the responses to values up to a limit. */
+double texture_filter_bound(const struct texture_options *options, const double spacing[3], double limit);
 
 /* The response of a filter: a code per voxel of a grid, x fastest. A value is code * step. */
 struct filter_response {

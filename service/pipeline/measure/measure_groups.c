@@ -47,11 +47,13 @@ texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *g
 
 /* ------------------------------------------------------------------- shared responses ---- */
 
+/* Returns whether two groups have one response. Those of image types are doubles and stay with their group, as do those
+ * of normalised values. */
 static bool
 share_response(const struct texture_options *a, const struct texture_options *b)
 {
-    return a->filter && b->filter && texture_resample_same(a->resample, b->resample) &&
-           filter_same(a->filter, b->filter);
+    return a->filter && b->filter && !filter_is_image_type(a->filter->kind) && !a->normalise && !b->normalise &&
+           texture_resample_same(a->resample, b->resample) && filter_same(a->filter, b->filter);
 }
 
 /* Returns the group that keeps the response of a group: the first one that shares it. */
@@ -137,9 +139,9 @@ begin_filtered(const struct texture_groups *groups, size_t group, int64_t most_b
 {
     const struct grid *grid = &groups->grids[group];
     struct kernels_demand demand = {.most_bytes = most_beside(groups, group, most_bytes)};
-    const struct filter_demand filter = texture_filter_demand(&groups->pipeline->texture[group], grid->to.spacing);
+    struct texture_filter_demand own;
     void *voxels;
-    filter_demand_set(&demand, &filter);
+    texture_filter_demand_set(&groups->pipeline->texture[group], grid, &own, &demand);
     return kernels_volume_begin(groups->lane, grid->to.extent, IMAGE_UINT8, &demand, &voxels, error);
 }
 
@@ -315,6 +317,7 @@ narrow_grid(const struct texture_groups *groups, size_t group, const struct imag
     const struct texture_options *options = &groups->pipeline->texture[group];
     struct grid *grid = &groups->grids[group];
     const double filter = options->filter ? texture_filter_margin(options, grid->to.spacing) : 0;
+    const bool is_cropped = grid->image_type && options->filter->around >= 0;
     struct texture_options all = *options;
     double margin = texture_margin(options);
     struct regions regions;
@@ -324,11 +327,15 @@ narrow_grid(const struct texture_groups *groups, size_t group, const struct imag
             all.regions |= groups->pipeline->texture[g].response ? CONF_VOLUME : groups->pipeline->texture[g].regions;
             margin = fmax(margin, texture_margin(&groups->pipeline->texture[g]));
         }
-    if (filter < 0)
+    if (filter < 0 && !is_cropped)
         return 0;
     const int rc = list_regions(groups->pipeline, &all, masks, &regions, error);
-    if (rc == 0 && box_regions(grid, &regions, first, size))
-        grid_narrow(grid, first, size, filter + margin);
+    if (rc == 0 && box_regions(grid, &regions, first, size)) {
+        if (is_cropped)
+            grid_narrow_around(grid, first, size, options->filter->around);
+        else
+            grid_narrow(grid, first, size, filter + margin);
+    }
     regions_free(&regions);
     return rc;
 }

@@ -21,8 +21,8 @@ shared_value_is(const struct shared_value *item, const struct measured *measured
     const struct discretisation_options *levels = &options->levels, *own = &item->options->levels;
     return item->family == measured->family && item->set == measured->set &&
            item->real == (measured->region->volume->reals != NULL) && item->segment == measured->named->segment &&
-           texture_resample_same(item->options->resample, options->resample) &&
-           item->options->sigma == options->sigma && own->has_range == levels->has_range &&
+           texture_resample_same(item->options->resample, options->resample) && !item->options->normalise &&
+           !options->normalise && item->options->sigma == options->sigma && own->has_range == levels->has_range &&
            (!own->has_range || (own->range[0] == levels->range[0] && own->range[1] == levels->range[1]));
 }
 

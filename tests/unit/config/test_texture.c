@@ -327,7 +327,7 @@ static const struct {
     const char *text;
 } wrong[] = {
     {1, "texture: must be a group", PIPELINE("texture = true;")},
-    {1, "texture: has 0 elements; it must have 1 .. 16", PIPELINE("texture = ( );")},
+    {1, "texture: has 0 elements; it must have 1 .. 64", PIPELINE("texture = ( );")},
     {1, "texture[1]: must be a group", PIPELINE("texture = ( { }, 1 );")},
     {2, "texture[1].patterns: an earlier group of texture has patterns",
      PIPELINE("texture = ( { patterns = [ \"lbp\" ]; }, {\npatterns = [ \"tlbap\" ]; } );")},
@@ -347,8 +347,8 @@ static const struct {
     {1, "texture.sigma: -1 is not within", TEXTURE("sigma = -1.0;")},
     {1, "texture.glcm: must be a group", TEXTURE("glcm = [ 1 ];")},
     {2,
-     "texture.haralick: unknown option; this section has: profile, resample, filter, response, regions, "
-     "discretisation",
+     "texture.haralick: unknown option; this section has: profile, normalise, names, resample, filter, "
+     "response, regions, discretisation",
      TEXTURE("\nharalick = true;")},
     {2, "texture.glcm.level: unknown option", GLCM("\nlevel = 8;")},
     {2, "texture.regions: must be [ ... ] with at least one of \"segments\" or \"volume\"",
@@ -587,6 +587,7 @@ START_TEST(texture_is_written_with_its_defaults)
                                           "patterns = [ \"tlbap\", \"lanadp\" ];"));
     char *text = conf_pipeline_to_text(&conf->pipelines[0]);
     ck_assert_ptr_nonnull(strstr(text, "\ntexture = {\n"
+                                       "  names = \"noctule\";\n"
                                        "  regions = [ \"segments\" ];\n"
                                        "  levels = 32;\n"
                                        "  sigma = 0.0;\n"

@@ -1,0 +1,221 @@
+"""Image types and normalisation of pyradiomics: features of filtered images, parameter files with imageType, and columns
+with pyradiomics' names, against pyradiomics on its own five cases and on random images."""
+
+import csv
+import json
+import subprocess
+import types
+
+import numpy as np
+import pytest
+import radiomics.featureextractor
+import scipy.ndimage
+import scipy.special
+import SimpleITK
+from test_run_images import BASELINE, CASES, UNUSED, ball, noctule, published, run, compare, COUNT, PROFILE  # noqa: F401
+
+CLASSES = ("firstorder", "glcm", "glrlm", "glszm", "gldm", "ngtdm")
+# These have no equal feature in Noctule.
+OTHER = {"firstorder_Kurtosis", "firstorder_TotalEnergy"}
+ALL = ("setting: {{ binWidth: 25{} }}\nimageType:\n  Original: {{}}\n  Square: {{}}\n  SquareRoot: {{}}\n  Logarithm: {{}}\n"
+       "  Exponential: {{}}\n  Gradient: {{}}\n  LBP2D: {{ binWidth: 1 }}\n  Wavelet: {{ binWidth: 10 }}\n"
+       "  LoG: {{ sigma: [1.0, 3.0] }}\nfeatureClass:\n" + "".join(f"  {name}:\n" for name in CLASSES))
+
+
+@pytest.fixture
+def measured(run, tmp_path):  # noqa: F811
+    """Runs the pipeline of a parameter file. Returns the row of the cohort table."""
+
+    def call(text, image, mask):
+        file = tmp_path / "parameters.yaml"
+        file.write_text(text)
+        printed = noctule("profiles", "--pyradiomics", file)
+        assert printed.returncode == 0, printed.stderr
+        (tmp_path / "group.conf").write_text(printed.stdout)
+        (tmp_path / "pairs.csv").write_text(f"Image,Mask\n{image},{mask}\n")
+        run("-o", tmp_path / "out", "--pairs", tmp_path / "pairs.csv", "--cohort", more='\n@include "group.conf"\n')
+        with open(tmp_path / "out" / "cohort.csv") as table:
+            (row,) = csv.DictReader(table)
+        return file, row
+
+    return call
+
+
+def assert_equal(row, theirs, loose=()):
+    """Compares all features of pyradiomics, which are columns of the same name. Those of images that begin with `loose` have a
+    larger tolerance."""
+    count = 0
+    for name, value in theirs.items():
+        image, _, feature = name.partition("_")
+        if image == "diagnostics" or feature in OTHER or feature.startswith("shape"):
+            continue
+        value = float(value)
+        if np.isnan(value):
+            assert row[name] == "", name
+            continue
+        assert row[name] != "", name
+        tolerance = 2e-5 if image.startswith(loose) else 1e-6
+        # Differences of values near 0 are those of numbers as large as the values of the image.
+        assert abs(float(row[name]) - value) <= tolerance * max(abs(value), 1e-6), (name, row[name], value)
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_all_image_types_of_a_case(measured, case):
+    image, mask = (BASELINE / f"{case}_{kind}.nrrd" for kind in ("image", "label"))
+    file, row = measured(ALL.format(""), image, mask)
+    theirs = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(str(image), str(mask))
+    assert_equal(row, theirs)
+
+
+@pytest.mark.parametrize("hand", (1, -1), ids=("right", "left"))
+@pytest.mark.parametrize("kind", ("int16", "float64"))
+@pytest.mark.parametrize("more", (
+    "", ", normalize: true, normalizeScale: 100, removeOutliers: 2", ", preCrop: true, padDistance: 3",
+    ", resampledPixelSpacing: [1.103, 1.103, 1.103], interpolator: sitkLinear, padDistance: 2",
+    ", normalize: true, normalizeScale: 200, resampledPixelSpacing: [1.103, 1.103, 1.103]",
+    ", resegmentRange: [-50, 120]", ", force2D: true"))
+def test_random_images(measured, tmp_path, more, kind, hand):
+    """Odd and even sides, and axes whose slices Noctule sorts the other way."""
+    values, inside = ball((16, 25, 28), 33)
+    inside &= np.random.default_rng(2).random(inside.shape) < 0.97
+    inside[:3] = inside[-3:] = False
+    inside[:, :5] = inside[:, -5:] = False
+    inside[:, :, :5] = inside[:, :, -5:] = False
+    values = np.round(values * 300) if kind == "int16" else values * 100
+    image, region = (SimpleITK.GetImageFromArray(a) for a in (values.astype(kind), inside.astype(np.uint8)))
+    for picture in (image, region):
+        picture.SetSpacing((0.7310, 0.9170, 2.3190))
+        picture.SetDirection((1, 0, 0, 0, hand, 0, 0, 0, 1))
+    SimpleITK.WriteImage(image, str(tmp_path / "image.nrrd"))
+    SimpleITK.WriteImage(region, str(tmp_path / "mask.nrrd"))
+    text = ALL.format(more).replace("Exponential: {}", "Exponential: { binWidth: 0.5 }")  # of several grey levels
+    file, row = measured(text, tmp_path / "image.nrrd", tmp_path / "mask.nrrd")
+    theirs = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(image, region)
+    bands = 4 if "force2D" in more else 8
+    # SimpleITK stores the passes of LoG in 32 bits. A resampled value that differs by 1e-13 may be stored as the next number.
+    loose = ("log-sigma",) if "resampled" in more else ()
+    assert assert_equal(row, theirs, loose) > (9 + bands) * 80
+
+
+@pytest.mark.parametrize("wavelet", ("db3", "coif3"))
+def test_levels_of_wavelets_and_other_settings(measured, tmp_path, wavelet):
+    values, inside = ball((14, 21, 24), 5)
+    image, region = (SimpleITK.GetImageFromArray(a) for a in (values * 100, inside.astype(np.uint8)))
+    SimpleITK.WriteImage(image, str(tmp_path / "image.nrrd"))
+    SimpleITK.WriteImage(region, str(tmp_path / "mask.nrrd"))
+    text = ("setting: { binCount: 16, voxelArrayShift: 300, gldm_a: 1 }\nimageType:\n"
+            f"  Wavelet: {{ wavelet: {wavelet}, level: 2, start_level: 1 }}\n"
+            "  Gradient: { gradientUseSpacing: false }\n"
+            "  LBP2D: { lbp2DRadius: 1.5, lbp2DSamples: 9, lbp2DMethod: ror }\n")
+    file, row = measured(text, tmp_path / "image.nrrd", tmp_path / "mask.nrrd")
+    theirs = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(image, region)
+    assert {name.split("_")[0] for name in theirs} >= {"wavelet-HLL", "wavelet2-LLL", "gradient", "lbp-2D", "original"}
+    assert assert_equal(row, theirs) > 17 * 80
+
+
+def icosphere(subdivisions, radius):
+    """Vertices as trimesh.creation.icosphere: those of an icosahedron, and the middles of its edges."""
+    assert subdivisions == 1
+    golden = (1 + 5 ** 0.5) / 2
+    corners = [(0, a, b * golden) for a in (1, -1) for b in (1, -1)]
+    corners = np.array(corners + [(z, x, y) for x, y, z in corners] + [(y, z, x) for x, y, z in corners], float)
+    middles = [(corners[i] + corners[j]) / 2 for i in range(12) for j in range(i)
+               if abs(((corners[i] - corners[j]) ** 2).sum() - 4) < 1e-9]
+    corners = np.concatenate([corners, middles]) + 0.0
+    return types.SimpleNamespace(vertices=corners / np.linalg.norm(corners, axis=1)[:, None] * radius)
+
+
+@pytest.fixture
+def modules(monkeypatch):
+    """pyradiomics 3.0.1 imports names of SciPy before 1.17, and trimesh for its icosphere."""
+    monkeypatch.setattr(scipy.special, "sph_harm", lambda m, n, theta, phi: scipy.special.sph_harm_y(n, m, phi, theta),
+                        raising=False)
+    for name, members in (("scipy.ndimage.interpolation", {"map_coordinates": scipy.ndimage.map_coordinates}),
+                          ("trimesh", {}), ("trimesh.creation", {"icosphere": icosphere})):
+        module = types.ModuleType(name)
+        vars(module).update(members)
+        monkeypatch.setitem(__import__("sys").modules, name, module)
+
+
+@pytest.mark.parametrize("kind", ("int16", "float64"))
+def test_lbp_in_space(modules, measured, tmp_path, kind):
+    values, inside = ball((16, 22, 23), 4)
+    values = np.round(values * 300) if kind == "int16" else values * 100
+    image, region = (SimpleITK.GetImageFromArray(a) for a in (values.astype(kind), inside.astype(np.uint8)))
+    SimpleITK.WriteImage(image, str(tmp_path / "image.nrrd"))
+    SimpleITK.WriteImage(region, str(tmp_path / "mask.nrrd"))
+    text = "setting: { binWidth: 0.37 }\nimageType:\n  LBP3D: { lbp3DLevels: 3 }\n"
+    file, row = measured(text, tmp_path / "image.nrrd", tmp_path / "mask.nrrd")
+    theirs = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(image, region)
+    assert {name.split("_")[0] for name in theirs} >= {"lbp-3D-m1", "lbp-3D-m2", "lbp-3D-m3", "lbp-3D-k"}
+    assert assert_equal(row, theirs) > 4 * 80
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_published_values_of_normalised_images(run, tmp_path, case):  # noqa: F811
+    run("-o", tmp_path / "out", "--image", BASELINE / f"{case}_image.nrrd", "--mask", BASELINE / f"{case}_label.nrrd",
+        texture=PROFILE + " bin_width = 5.0; normalise = { scale = 100.0; };")
+    assert compare(tmp_path / "out", published(case, "_normalization")) == COUNT
+
+
+def test_settings_of_image_types(run, tmp_path):  # noqa: F811
+    """In the table of features, and in the report."""
+    values, inside = ball((9, 17, 20), 3)
+    image, region = (SimpleITK.GetImageFromArray(a) for a in (values * 100, inside.astype(np.uint8)))
+    SimpleITK.WriteImage(image, str(tmp_path / "image.nrrd"))
+    SimpleITK.WriteImage(region, str(tmp_path / "mask.nrrd"))
+    run("-o", tmp_path / "out", "--image", tmp_path / "image.nrrd", "--mask", tmp_path / "mask.nrrd",
+        texture=PROFILE + ' names = "pyradiomics"; normalise = { scale = 10.0; outliers = 3.0; }; '
+        'filter = { kind = "pyradiomics-wavelet"; wavelet = "coif1"; kernels = "HLL"; };')
+    contrast, = (f for f in json.loads((tmp_path / "out" / "features.json").read_text()) if f["name"] == "contrast"
+                 and f["family"] == "glcm")
+    assert contrast["filter"] == "pyradiomics-wavelet" and contrast["image_type"] == "wavelet-HLL"
+    assert contrast["filter_settings"] == "coif1 HLL start_level 0 level 1"
+    assert contrast["normalise_scale"] == 10 and contrast["normalise_sigma"] == 3
+
+
+def test_a_volume_that_is_too_small_for_log(run, tmp_path):  # noqa: F811
+    """pyradiomics leaves the image out."""
+    values, inside = ball((3, 17, 20), 3)
+    image, region = (SimpleITK.GetImageFromArray(a) for a in (values * 100, np.ones(inside.shape, np.uint8)))
+    SimpleITK.WriteImage(image, str(tmp_path / "image.nrrd"))
+    SimpleITK.WriteImage(region, str(tmp_path / "mask.nrrd"))
+    run("-o", tmp_path / "out", "--image", tmp_path / "image.nrrd", "--mask", tmp_path / "mask.nrrd",
+        texture=PROFILE + ' filter = { kind = "pyradiomics-log"; sigma_mm = 1.0; };')
+    found = [f for f in json.loads((tmp_path / "out" / "features.json").read_text()) if f["family"] == "first-order"]
+    assert found and all(f["value"] is None for f in found)
+
+
+@pytest.mark.parametrize("text, message", (
+    ("imageType:\n  Colour: {}\n", "imageType Colour is not available"),
+    ("imageType:\n  LoG: {}\n", "imageType LoG needs sigma"),
+    ("imageType:\n  Wavelet: { wavelet: sym4 }\n", "wavelet: sym4 is not available"),
+    ("imageType:\n  LBP2D: { lbp2DMethod: var }\n", "lbp2DMethod: var is not available"),
+    ("imageType:\n  Wavelet: { normalize: true }\n", "setting normalize must be in the part setting"),
+    ("setting:\n  resegmentRange: [-3, 3]\n  resegmentMode: sigma\nimageType:\n  Square: {}\n",
+     "imageType Square is not available with resegmentMode sigma"),
+    ("imageType: Wavelet\n", "imageType must have rows")))
+def test_a_parameter_file_that_is_not_available(tmp_path, text, message):
+    file = tmp_path / "parameters.yaml"
+    file.write_text(text)
+    printed = noctule("profiles", "--pyradiomics", file)
+    assert printed.returncode == 1 and printed.stdout == "" and message in printed.stderr
+
+
+@pytest.mark.parametrize("texture, message", (
+    ('names = "pyradiomics"; aggregation = "3d-merged";', "pyradiomics has only the aggregations"),
+    ('names = "pyradiomics"; filter = { kind = "mean"; size = 3; };', "pyradiomics has no such filter"),
+    ('normalise = { scale = 1.0; }; patterns = [ "lbp" ];', "is not possible with patterns"),
+    ('filter = { kind = "pyradiomics-wavelet"; wavelet = "coif1"; kernels = "HL"; };', "must name a kernel for each axis"),
+    ('filter = { kind = "pyradiomics-square"; level = 2; };', "level: is only allowed with kind"),
+    ('filter = { kind = "pyradiomics-square"; }; response = [ "nifti" ];',
+     "response: is not possible with normalise, and not with image types of pyradiomics"),
+    ('normalise = { scale = 1.0; }; filter = { kind = "mean"; size = 3; }; response = [ "pmap" ];',
+     "response: is not possible with normalise, and not with image types of pyradiomics")))
+def test_options_that_are_refused(tmp_path, texture, message):
+    config = tmp_path / "noctule.conf"
+    config.write_text(f'root = "{tmp_path}"; pipelines = ( {{ name = "a"; segments = ( {UNUSED} ); texture = {{ {PROFILE} {texture} }}; }} );')
+    checked = subprocess.run([noctule.__globals__["BIN"] / "noctule", "check-config", config], capture_output=True, text=True)
+    assert checked.returncode != 0 and message in checked.stderr, checked.stderr
