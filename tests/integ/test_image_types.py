@@ -50,6 +50,9 @@ def assert_equal(row, theirs, loose=()):
         if image == "diagnostics" or feature in OTHER or feature.startswith("shape"):
             continue
         value = float(value)
+        # Of one grey level, pyradiomics has values that it chose, and Noctule none.
+        if float(theirs[f"{image}_firstorder_Entropy"]) < 1e-9 and not feature.startswith("firstorder"):
+            continue
         if np.isnan(value):
             assert row[name] == "", name
             continue

@@ -42,10 +42,10 @@ def objects(d, job):
         found.append({
             **texts, **numbers, "segment_number": row["segment"], "range": None if bounds == [None, None] else bounds,
             "symmetric": None if row["symmetric"] is None else bool(row["symmetric"]),
-            **{key: settings.get(key) for key in ("interpolation", "rounding", "filter", "filter_settings")},
+            **{key: settings.get(key) for key in ("interpolation", "rounding", "filter", "filter_settings", "image_type")},
             **{key: int(settings[key]) if key in settings else None for key in ("alpha", "percent")},
             **{key: float(settings[key]) if key in settings else None
-               for key in ("sigma", "isotropic_mm", "in_plane_mm", "energy_shift")}})
+               for key in ("sigma", "isotropic_mm", "in_plane_mm", "energy_shift", "normalise_scale", "normalise_sigma")}})
     return found
 
 

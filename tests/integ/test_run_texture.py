@@ -254,7 +254,7 @@ def test_the_matrices_of_ibsis_phantom(run, tmp_path):
                       "aggregation_ibsi_code": "IAZD", "discretisation": "fixed-bin-number", "levels": 6,
                       "bin_width": None, "range": None, "distance": 1, "symmetric": True, "sigma": None, "interpolation": None,
                       "alpha": None, "percent": None, "isotropic_mm": None, "in_plane_mm": None, "rounding": None, "energy_shift": None, "filter": None,
-                      "filter_settings": None, "slice": None,
+                      "filter_settings": None, "normalise_scale": None, "normalise_sigma": None, "image_type": None, "slice": None,
                       "offset": None, "pairs": 1054}
     run(source, tmp_path / "slices", 'glcm = { levels = 6; aggregation = "2d-averaged"; matrices = "counts"; };',
         phantom_of)

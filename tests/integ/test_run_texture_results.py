@@ -185,7 +185,7 @@ def test_a_job_without_voxels_lists_its_features(run, tmp_path):
 FIELDS = ["segment_number", "label", "name", "meaning", "family", "ibsi_code", "value", "reason", "unit",
           "aggregation", "aggregation_ibsi_code", "discretisation", "levels", "bin_width", "range", "distance",
           "symmetric", "directions", "sigma", "alpha", "percent", "interpolation", "isotropic_mm", "in_plane_mm", "rounding",
-          "energy_shift", "filter", "filter_settings"]
+          "energy_shift", "filter", "filter_settings", "normalise_scale", "normalise_sigma", "image_type"]
 OF_COLUMNS = FIELDS[:FIELDS.index("sigma")]  # of v_features; the others are in its settings
 
 

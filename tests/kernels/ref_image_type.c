@@ -222,7 +222,7 @@ ref_wave(int order, long double sigma, long double distance)
     return sum;
 }
 
-enum { REF_REACH = 1200 };
+enum { REF_REACH = 320 };
 
 /* Writes the kernel of distances from 0 on. */
 static void

@@ -61,11 +61,11 @@ START_TEST(csv_follows_rfc_4180)
     ck_assert_str_eq(text, "segment_number,label,name,meaning,family,ibsi_code,value,reason,unit,aggregation,"
                            "aggregation_ibsi_code,discretisation,levels,bin_width,range_low,range_high,distance,"
                            "symmetric,directions,sigma,alpha,percent,interpolation,isotropic_mm,in_plane_mm,"
-                           "rounding,energy_shift,filter,filter_settings\r\n"
+                           "rounding,energy_shift,filter,filter_settings,normalise_scale,normalise_sigma,image_type\r\n"
                            "1,\"Ventricle, \"\"left\"\"\r\nof two \xc3\xa4\",joint_entropy,Joint entropy,glcm,TU9B,"
                            "0.3333333333333333,,1,2d-averaged,BTW3,fixed-bin-size,57,0.1,-1000,"
-                           "400.5,2,true,\"0,90\",,,,,,,,,,\r\n"
-                           "0,,mean,,,,,EMPTY_REGION,1,,,,,,,,,,,,,,,,,,,,\r\n");
+                           "400.5,2,true,\"0,90\",,,,,,,,,,,,,\r\n"
+                           "0,,mean,,,,,EMPTY_REGION,1,,,,,,,,,,,,,,,,,,,,,,,\r\n");
     free(text);
 }
 
@@ -85,7 +85,8 @@ START_TEST(json_has_null_for_missing_values)
                      "\"directions\":null,\"sigma\":null,\"alpha\":null,\"percent\":null,"
                      "\"interpolation\":null,"
                      "\"isotropic_mm\":null,\"in_plane_mm\":null,\"rounding\":null,\"energy_shift\":null,\"filter\":"
-                     "null,\"filter_settings\":null}");
+                     "null,\"filter_settings\":null,\"normalise_scale\":null,\"normalise_sigma\":null,"
+                     "\"image_type\":null}");
     ck_assert_str_eq(ask_json(text, "SELECT json_array_length(?1)"), "2");
     ck_assert_str_eq(ask_json(text, "SELECT ?1 ->> '$[0].label'"), usual.label);
     ck_assert_str_eq(ask_json(text, "SELECT ?1 -> '$[0].symmetric'"), "true");
