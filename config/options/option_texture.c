@@ -207,7 +207,8 @@ static const struct option_row texture_rows[] = {
      .help = "image filter whose responses are measured instead of the values, after resample; by default none"},
     {ROW(texture_options, flags, response), "", .choices = response_choices,
      .help = "write the filter's response to the whole volume, values in double precision: \"pmap\" (DICOM Parametric "
-             "Map, not with resample), \"nifti\" (response-N.nii.gz), or both; N is the number of the group"},
+             "Map, not with resample), \"nifti\" (response-N.nii.gz), or both; N is the number of the group; not with "
+             "normalise or image types of pyradiomics"},
     {ROW(texture_options, flags, regions), "[ \"segments\" ]", .choices = region_choices,
      .help = "regions to measure: each of the segments, the whole volume, or both"},
     {"discretisation", &option_choice, AT(struct texture_options, levels.kind),

@@ -179,6 +179,29 @@ def test_settings_of_image_types(run, tmp_path):  # noqa: F811
     assert contrast["normalise_scale"] == 10 and contrast["normalise_sigma"] == 3
 
 
+def test_groups_together_measure_as_each_of_them_alone(run, tmp_path):  # noqa: F811
+    """Groups share responses of a filter, but neither those of image types nor those of values normalised otherwise."""
+    values, inside = ball((9, 17, 20), 3)
+    image, region = (SimpleITK.GetImageFromArray(a) for a in (np.round(values * 100).astype(np.int16), inside.astype(np.uint8)))
+    SimpleITK.WriteImage(image, str(tmp_path / "image.nrrd"))
+    SimpleITK.WriteImage(region, str(tmp_path / "mask.nrrd"))
+    mean, square = 'filter = { kind = "mean"; size = 3; };', 'filter = { kind = "pyradiomics-square"; };'
+    groups = (mean, mean + " normalise = { scale = 100.0; };", mean + " range = [ -100.0, 100.0 ];",
+              mean + " normalise = { scale = 100.0; outliers = 1.0; };", square, square + " range = [ -100.0, 100.0 ];",
+              square + " normalise = { scale = 100.0; };", "normalise = { scale = 100.0; };",
+              'filter = { kind = "pyradiomics-gradient"; around = 2; };', 'filter = { kind = "pyradiomics-gradient"; };')
+
+    def measure(name, chosen):
+        run("-o", tmp_path / name, "--image", tmp_path / "image.nrrd", "--mask", tmp_path / "mask.nrrd",
+            more="texture = ( " + ", ".join(f"{{ {PROFILE} {group} }}" for group in chosen) + " );")
+        found = json.loads((tmp_path / name / "features.json").read_text())
+        return {json.dumps(feature, sort_keys=True) for feature in found}
+
+    alone = set().union(*(measure(f"alone{i}", [group]) for i, group in enumerate(groups)))
+    assert len(alone) > 90 * len(groups)  # of values; shapes are common to groups
+    assert measure("together", groups) == measure("turned", groups[::-1]) == alone
+
+
 def test_a_volume_that_is_too_small_for_log(run, tmp_path):  # noqa: F811
     """pyradiomics leaves the image out."""
     values, inside = ball((3, 17, 20), 3)

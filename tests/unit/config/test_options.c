@@ -23,7 +23,7 @@ struct conf_option {
     const char *help;
 };
 
-#define MAX_OPTIONS 512
+#define MAX_OPTIONS 1024
 
 static char keys[MAX_OPTIONS][96];
 static char types[MAX_OPTIONS][512], limits[MAX_OPTIONS][64];
