@@ -11,8 +11,8 @@ struct report;
 #define FORM_VALUES(VALUE)                                                                                             \
     VALUE(action)                                                                                                      \
     VALUE(subject)                                                                                                     \
-    VALUE(reason) VALUE(value) VALUE(seen) VALUE(form) VALUE(back) VALUE(person) VALUE(secret) VALUE(list) VALUE(name) \
-        VALUE(filter)
+    VALUE(reason)                                                                                                      \
+    VALUE(value) VALUE(seen) VALUE(form) VALUE(back) VALUE(person) VALUE(secret) VALUE(list) VALUE(name) VALUE(filter)
 #define FORM_VALUE(name) FORM_##name,
 
 enum form_value { FORM_VALUES(FORM_VALUE) FORM_VALUE_COUNT };

@@ -220,7 +220,9 @@ def settings_of(item):
 
 
 CONCEPTS = {"standard_deviation": ("386136009", "SCT"),
-            "maximal_correlation_coefficient": ("max_correlation", "99NOCTULE")}
+            "maximal_correlation_coefficient": ("max_correlation", "99NOCTULE"),
+            "maximum_2d_diameter_slice": ("max_2d_slice", "99NOCTULE"), "maximum_2d_diameter_column": ("max_2d_column", "99NOCTULE"),
+            "maximum_2d_diameter_row": ("max_2d_row", "99NOCTULE")}
 DISCRETISATIONS = {"stored-256": ("STORED_256", "LEVELS"), "fixed-bin-number": ("K15C", "K15C"),
                    "fixed-bin-size": ("Q3RU", "Q3RU"), "pyradiomics-bin-width": ("MULTIPLES", "BIN_WIDTH")}
 

@@ -172,6 +172,13 @@ sr_feature_concept(const char *ibsi, const char *name, const char *meaning)
         {"standard_deviation", {"386136009", "SCT", "Standard Deviation"}},
         /* Code Value has at most 16 characters, and some readers do not support Long Code Value. */
         {"maximal_correlation_coefficient", {"max_correlation", CONCEPT_OWN_SCHEME, "Maximal correlation coefficient"}},
+        {"perimeter_surface_ratio", {"perimeter_ratio", CONCEPT_OWN_SCHEME, "Perimeter to surface ratio"}},
+        {"spherical_disproportion", {"disproportion", CONCEPT_OWN_SCHEME, "Spherical disproportion"}},
+        {"major_axis_length", {"major_axis", CONCEPT_OWN_SCHEME, "Major axis length"}},
+        {"minor_axis_length", {"minor_axis", CONCEPT_OWN_SCHEME, "Minor axis length"}},
+        {"maximum_2d_diameter_slice", {"max_2d_slice", CONCEPT_OWN_SCHEME, "Maximum 2D diameter, slices"}},
+        {"maximum_2d_diameter_column", {"max_2d_column", CONCEPT_OWN_SCHEME, "Maximum 2D diameter, columns"}},
+        {"maximum_2d_diameter_row", {"max_2d_row", CONCEPT_OWN_SCHEME, "Maximum 2D diameter, rows"}},
     };
 
     if (ibsi[0] != '\0')
