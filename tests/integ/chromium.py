@@ -13,6 +13,11 @@ import pytest
 
 PROGRAM = shutil.which("chromium")
 HANG = int(os.environ.get("HANG", 600))  # seconds without an answer or without progress
+LEFT = ("navigated or closed", "context was destroyed", "Cannot find context")
+
+
+class PageLeft(Exception):
+    """The page was left before the answer."""
 
 
 class Browser:
@@ -69,6 +74,8 @@ class Browser:
             data = data[os.write(self.writer, data):]
         while (answer := self.receive()).get("id") != self.count:
             self.note(answer.get("method"), answer.get("params"))
+        if any(words in answer.get("error", {}).get("message", "") for words in LEFT):
+            raise PageLeft(method)
         assert "error" not in answer, (method, answer["error"])
         return answer["result"]
 
@@ -87,10 +94,17 @@ class Browser:
         assert "exceptionDetails" not in answer, (expression, answer["exceptionDetails"])
         return answer["result"].get("value")
 
+    def evaluate_here(self, expression):
+        """As evaluate(); None if the page is left meanwhile."""
+        try:
+            return self.evaluate(expression)
+        except PageLeft:
+            return None
+
     def wait(self, expression, what):
-        """Waits until an expression is true, and returns its value."""
+        """Waits until an expression is true, and returns its value. It is not true while another page is being loaded."""
         begun = time.monotonic()
-        while not (value := self.evaluate(expression)):
+        while not (value := self.evaluate_here(expression)):
             if time.monotonic() - begun > HANG:
                 pytest.fail(f"{what} did not appear; errors: {self.errors}; page: {self.evaluate('document.body.innerText')[:3000]}")
             time.sleep(0.2)
