@@ -3,13 +3,13 @@
 #   tests/gpu.sh [FOLDER]    the programs' folder: build/ci/bin, or a copy of it on another machine
 # Steps: parity with the CPU and the references, fault injection, whole runs compared with the CPU, the service with its workers (needs
 # pytest and pydicom), compute-sanitizer, then noctule-bench. NOCTULE_TEST_VOLUMES names real volumes (tests/kernels/test_cuda.c).
-# LOGS is the folder of the logs. STEPS selects some of parity objects masks enclosed texture peaks resample smooth filter spectral runs service memcheck racecheck
+# LOGS is the folder of the logs. STEPS selects some of parity objects masks enclosed texture peaks resample smooth filter spectral images runs service memcheck racecheck
 # bench, or single steps below. LIMIT is the time limit of each. Prints a summary at the end. Returns non-zero if a step fails, or is
 # skipped because there is no GPU.
 set -uo pipefail
 programs=${1:-$(dirname "$0")/../build/ci/bin}
 logs=${LOGS:-$(mktemp -d)}
-steps=${STEPS:-parity objects masks enclosed texture peaks resample smooth filter spectral runs service memcheck racecheck bench}
+steps=${STEPS:-parity objects masks enclosed texture peaks resample smooth filter spectral images runs service memcheck racecheck bench}
 limit=${LIMIT:-15m}
 mkdir -p "$logs"
 export CK_FORK=no CK_DEFAULT_TIMEOUT=0
@@ -61,6 +61,7 @@ step resample check kernels_test_cuda_resample
 step smooth check kernels_test_cuda_smooth
 step filter check kernels_test_cuda_filter
 step spectral check kernels_test_cuda_filter_spectral
+step images check kernels_test_cuda_image_type
 step runs timeout "$limit" python3 "$(dirname "$0")/gpu_runs.py" "$programs"
 PYTHONPATH=$(dirname "$0")/integ${PYTHONPATH:+:$PYTHONPATH} NOCTULE_BIN=$(realpath "$programs") step service timeout "$limit" \
     python3 -m pytest -q -s -p no:cacheprovider "$(dirname "$0")/gpu_service.py"
@@ -74,6 +75,7 @@ step memcheck-resample sanitize memcheck kernels_test_cuda_resample
 step memcheck-smooth sanitize memcheck kernels_test_cuda_smooth
 step memcheck-filter sanitize memcheck kernels_test_cuda_filter
 step memcheck-spectral sanitize memcheck kernels_test_cuda_filter_spectral
+step memcheck-images sanitize memcheck kernels_test_cuda_image_type
 # Racecheck is slow, so it runs cases of one or two jobs.
 CK_RUN_CASE=level_set step racecheck-level-set sanitize racecheck kernels_test_cuda
 CK_RUN_CASE=fuzzy step racecheck-fuzzy sanitize racecheck kernels_test_cuda
@@ -85,6 +87,7 @@ CK_RUN_CASE=small step racecheck-resample sanitize racecheck kernels_test_cuda_r
 CK_RUN_CASE=parity step racecheck-smooth sanitize racecheck kernels_test_cuda_smooth
 CK_RUN_CASE=parity step racecheck-filter sanitize racecheck kernels_test_cuda_filter
 CK_RUN_CASE=parity step racecheck-spectral sanitize racecheck kernels_test_cuda_filter_spectral
+step racecheck-images sanitize racecheck kernels_test_cuda_image_type
 step bench check noctule-bench --backend cuda
 step bench-resample check bench_resample cuda
 step bench-smooth check bench_smooth cuda
