@@ -184,7 +184,8 @@ struct texture_options {
     struct texture_resample *resample;   /* NULL: no resampling */
     struct filter_options *filter;       /* NULL: the values themselves */
     enum texture_names names;
-    unsigned response; /* 1 << enum texture_response, or-ed; none for image types of pyradiomics and normalise */
+    unsigned
+        response; /* 1 << enum texture_response, or-ed; must be 0 for image types of pyradiomics and with normalise */
     unsigned regions;  /* enum conf_region, or-ed */
     unsigned families; /* 1 << enum texture_family, or-ed */
     struct discretisation_options levels;

@@ -796,10 +796,10 @@ enum conf_page_may {
 struct conf_page {
     int port; /* 0: closed */
     char *bind;
-    char *socket;      /* path of a Unix socket instead of a port; NULL: none */
+    char *socket;      /* path of a Unix socket instead of a port; NULL if unset */
     char *socket_mode; /* its permissions, octal */
     char *zone;        /* time zone of the pages; NULL: that of the machine */
-    char *token_file;  /* of viewers without a name; NULL: none */
+    char *token_file;  /* of viewers without a name; NULL if unset */
     char **hosts;      /* accepted host names besides localhost and addresses */
     size_t host_count;
     bool slices;                   /* all jobs leave a file for the slice viewer, not only those under review */

@@ -130,7 +130,7 @@ struct queue_object {
     const char *series_uid, *study_uid; /* its own */
     const char *kind;                   /* "rtstruct", "seg", "sr" */
     const char *label, *description, *made;
-    const char *person;                                 /* who made it; "": not known */
+    const char *person;                                 /* its creator; "": not known */
     const char *path, *source, *original_path, *sender; /* as in queue_instance */
     const char *references;
     int64_t size;
@@ -351,7 +351,7 @@ struct queue_job {
     bool awaits_study;     /* until a series arrives */
     bool awaits_program;   /* until a program has run */
     char *failed_on;       /* worker of its last attempt if that failed, else "" */
-    int64_t corrects;      /* job whose masks a person corrected; 0: none */
+    int64_t corrects;      /* job whose masks a person corrected, or 0 */
     char *correction;      /* path of the object with these masks; "" */
 };
 
@@ -608,7 +608,7 @@ struct queue_audit {
 
 /* Must be in one transaction with the decision. */
 int queue_add_audit(struct queue *queue, const struct queue_audit *audit, int64_t now_ms);
-/* Adds the row of a person who looked at a job, unless there is one of this hour, or no such job. */
+/* Adds the row of a look at a job, unless this hour has one of the person, or the job is absent. */
 int queue_add_look(struct queue *queue, const struct queue_audit *audit, int64_t now_ms);
 
 #define QUEUE_FILTERS 50 /* max filters of a person */
@@ -620,7 +620,7 @@ struct queue_filter {
 
 /* Saves it, in the place of one of the same name. Returns -EDQUOT if the person has too many. */
 int queue_save_filter(struct queue *queue, const struct queue_filter *filter, int64_t now_ms);
-/* Returns -ENOENT if there is none of that person, list and name. */
+/* Returns -ENOENT if that person has no such list and name. */
 int queue_delete_filter(struct queue *queue, const struct queue_filter *filter);
 
 /* A decision on a result under review that takes effect at due_ms unless it is undone. */

@@ -193,6 +193,8 @@ struct report_table {
 void report_table_free(struct report_table *table);
 /* Returns the text of a cell, NULL if it is not known. The list must have a column `key`. */
 const char *report_cell(const struct report_table *table, size_t row, const char *key);
+/* As report_cell(); "" if it is not known. */
+const char *report_cell_text(const struct report_table *table, size_t row, const char *key);
 /* Returns a cell as a number; 0 if it is not known. */
 double report_number(const struct report_table *table, size_t row, const char *key);
 

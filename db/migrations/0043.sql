@@ -1,4 +1,4 @@
--- The audit has rows of viewers, too: who looked at which job.
+-- The audit also has a row per job that a viewer opened.
 
 CREATE TABLE audit_of_all (
     id INTEGER PRIMARY KEY,

@@ -122,6 +122,13 @@ report_cell(const struct report_table *table, size_t row, const char *key)
     return table->cells[row * table->list->column_count + column];
 }
 
+const char *
+report_cell_text(const struct report_table *table, size_t row, const char *key)
+{
+    const char *text = report_cell(table, row, key);
+    return text ? text : "";
+}
+
 double
 report_number(const struct report_table *table, size_t row, const char *key)
 {

@@ -62,13 +62,14 @@ filter_clip(const struct filter_request *request, int32_t value)
     return value < -request->limit ? -request->limit : value > request->limit ? request->limit : value;
 }
 
-/* Returns the value of a stored value. */
+/* Returns the value of a stored value, without branches, so that threads need not wait for it where they read it. */
 FILTER_INLINE int32_t
 filter_value(const struct filter_request *request, int32_t stored)
 {
-    if (request->padding.lo <= stored && stored <= request->padding.hi)
-        return request->padded;
-    return filter_clip(request, stored + request->offset);
+    const bool pads = (request->padding.lo <= stored) & (stored <= request->padding.hi);
+    const int32_t value = filter_clip(request, stored + request->offset);
+
+    return pads ? request->padded : value;
 }
 
 /* Returns the nearest integer, ties to even, of a number of less than 2^31. */

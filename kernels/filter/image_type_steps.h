@@ -62,10 +62,10 @@ struct image_type_step {
     bool whole, is_unsigned;
 };
 
-/* The plan of an image type. `table` is for LBP3D; others need none. */
+/* The plan of an image type. Only LBP3D needs the table. */
 struct image_type_plan {
     struct image_type_demand demand;
-    bool none; /* no response */
+    bool none; /* the responses must be absent */
     int count;
     struct image_type_step steps[IMAGE_TYPE_STEPS];
     int64_t between; /* elements of the first and second volume; 0: not used */
@@ -349,6 +349,35 @@ image_type_lbp_3d(const struct image_type_step *step, const struct image_type_me
     return sqrt(norm);
 }
 
+/* Returns the next result of a recursion. `before`: weights of the results beyond the end, whose value is `end`; `known`:
+ * results so far. */
+FILTER_INLINE double
+image_type_next(const double values[4], const double weights[4], const double earlier[4], const double before[4],
+                double end, int64_t known, double results[4])
+{
+    const double ahead =
+        values[0] * weights[0] + values[1] * weights[1] + values[2] * weights[2] + values[3] * weights[3];
+    double back = 0;
+
+    for (int k = 0; k < 4; k++) {
+        const double part = k < known ? results[k] * earlier[k] : end * before[k];
+
+        back = k > 0 ? back + part : part;
+    }
+    for (int k = 3; k > 0; k--)
+        results[k] = results[k - 1];
+    results[0] = ahead - back;
+    return results[0];
+}
+
+FILTER_INLINE void
+image_type_push(double values[4], double value)
+{
+    for (int k = 3; k > 0; k--)
+        values[k] = values[k - 1];
+    values[0] = value;
+}
+
 /* Filters a line by a recursion: results of earlier values first, then those of later values are added. */
 FILTER_INLINE void
 image_type_recur(const struct image_type_step *step, const double *from, double *to, double *sum, int64_t stride)
@@ -359,44 +388,15 @@ image_type_recur(const struct image_type_step *step, const double *from, double 
     double values[4] = {first, first, first, first}, results[4] = {0};
 
     for (int64_t i = 0; i < side; i++) {
-        double ahead, back = 0;
-
-        values[3] = i > 0 ? values[2] : first;
-        values[2] = i > 0 ? values[1] : first;
-        values[1] = i > 0 ? values[0] : first;
-        values[0] = from[i * stride];
-        ahead = values[0] * own->n[0] + values[1] * own->n[1] + values[2] * own->n[2] + values[3] * own->n[3];
-        for (int k = 0; k < 4; k++) {
-            const double part = k < i ? results[k] * own->d[k] : first * own->bn[k];
-
-            back = k > 0 ? back + part : part;
-        }
-        for (int k = 3; k > 0; k--)
-            results[k] = results[k - 1];
-        results[0] = ahead - back;
-        to[i * stride] = results[0];
+        image_type_push(values, from[i * stride]);
+        to[i * stride] = image_type_next(values, own->n, own->d, own->bn, first, i, results);
     }
     for (int k = 0; k < 4; k++)
         values[k] = last;
     for (int64_t i = side - 1; i >= 0; i--) {
-        const int64_t beyond = side - 1 - i;
-        double ahead, back = 0;
-
-        if (beyond > 0) {
-            values[3] = values[2];
-            values[2] = values[1];
-            values[1] = values[0];
-            values[0] = from[(i + 1) * stride];
-        }
-        ahead = values[0] * own->m[0] + values[1] * own->m[1] + values[2] * own->m[2] + values[3] * own->m[3];
-        for (int k = 0; k < 4; k++) {
-            const double part = k < beyond ? results[k] * own->d[k] : last * own->bm[k];
-
-            back = k > 0 ? back + part : part;
-        }
-        for (int k = 3; k > 0; k--)
-            results[k] = results[k - 1];
-        results[0] = ahead - back;
+        if (i < side - 1)
+            image_type_push(values, from[(i + 1) * stride]);
+        image_type_next(values, own->m, own->d, own->bm, last, side - 1 - i, results);
         to[i * stride] = image_type_rounded(to[i * stride] + results[0]);
         if (sum)
             sum[i * stride] = image_type_rounded((step->begins ? 0 : sum[i * stride]) + to[i * stride] * step->factor);

@@ -270,7 +270,7 @@ separable_write(const struct separable_across_pass &pass, int64_t at, Value tota
     pass.codes[at] = filter_code(__dmul_rn((double)total, pass.factor));
 }
 
-/* Fills a tile of `count` values per column. read(i) reads value i; nothing waits for one before a batch is read. */
+/* Fills a tile of `count` values per column. read(i) reads value i. A thread must have read a batch before it uses a value. */
 template <typename Value, typename Read>
 static __device__ __forceinline__ void
 separable_fill_tile(int count, Value *tile, const Read &read)

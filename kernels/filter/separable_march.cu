@@ -146,7 +146,7 @@ march_along_y(const struct march_pass<Form> &pass, const struct march_tile<Form>
         }
 }
 
-/* Returns what counts for an extreme of sizes, or of values. */
+/* Returns the value that an extreme compares: a response, or its size. */
 static __device__ __forceinline__ double
 march_size(bool sizes, double response)
 {
@@ -268,7 +268,7 @@ __launch_bounds__(MARCH_THREADS, Form::BLOCKS) separable_march(const __grid_cons
 
 /* A plan in units of a form. */
 struct march_units {
-    int planes[MARCH_UNITS];        /* of units; -1: none */
+    int planes[MARCH_UNITS];        /* of units; -1 if empty */
     int kernels[SEPARABLE_KERNELS]; /* along x */
 };
 

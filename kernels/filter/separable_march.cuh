@@ -14,7 +14,7 @@ struct separable_input {
     struct filter_request request;
 };
 
-/* Reads stored values: those at `from` + a place, or 0 for negative places. Nothing waits for them. */
+/* Reads stored values: those at `from` + a place, or 0 for negative places. The caller must use them later, so that reads overlap. */
 template <typename Stored, size_t COUNT>
 static __device__ __forceinline__ void
 separable_read_as(const Stored *from, const int32_t (&places)[COUNT], int32_t (&stored)[COUNT])
@@ -46,15 +46,11 @@ separable_read(const struct separable_input &input, int64_t first, const int32_t
     }
 }
 
-/* Returns the value of a stored value, without branches. */
+/* Returns the value of a stored value. */
 static __device__ __forceinline__ int32_t
 separable_value(const struct separable_input &input, int32_t stored)
 {
-    const struct filter_request &request = input.request;
-    const bool pads = (request.padding.lo <= stored) & (stored <= request.padding.hi);
-    const int32_t value = (input.kind == SEPARABLE_CODES ? abs(stored) : stored) + request.offset;
-
-    return pads ? request.padded : max(-request.limit, min(value, request.limit));
+    return filter_value(&input.request, input.kind == SEPARABLE_CODES ? abs(stored) : stored);
 }
 
 /* Where responses go. */

@@ -68,7 +68,7 @@ node_text(const yaml_node_t *node)
     return node && node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
 }
 
-/* Returns whether a value is absent: null, ~, none or empty. */
+/* Returns whether a value is absent: null, ~, "none" or empty. */
 static bool
 node_is_null(const yaml_node_t *node)
 {

@@ -36,23 +36,19 @@ struct api_route {
 
     enum { API_GET, API_POST, API_DELETE } verb; /* a POST has its parameters in the body */
 
-    enum {
-        API_ANYONE,
-        API_PERSON,
-        API_OPERATOR
-    } role; /* who may get it: anyone who may read, or a person with a name */
+    enum { API_ANYONE, API_PERSON, API_OPERATOR } role; /* its readers: any, or persons with a name */
 
     enum report_browse_name list;
     int (*answer)(struct api_call *call, struct error *error);
     const struct api_parameter *parameters; /* up to one without a key; NULL: none */
     const char *types[3];                   /* that can be accepted, up to NULL; the first is the default */
     const char *since;                      /* of a list: the value of this field if the request has none; NULL */
-    const char *needs;                      /* of a list: a field that must have a value; NULL: none */
+    const char *needs;                      /* of a list: a field that must have a value, or NULL */
     bool is_of_job;                         /* the job of the path must exist */
 
     /* Of API_DECIDES, unless the body has both (service/common/decisions). */
     const char *actions[4]; /* up to NULL; if there are several, the body names one */
-    const char *subject;    /* the kind of what the path names: "job" */
+    const char *subject;    /* the kind of object in the path: "job" */
 };
 
 extern const struct api_route api_routes[];
@@ -91,7 +87,7 @@ int web_api_log_out(struct web *web, const struct web_request *request, struct w
 /* Compares a path below API_ROOT with one that may have a part in braces. Returns false, or true with that part. */
 bool web_api_matches(const char *pattern, const char *path, char identity[API_VALUE]);
 
-/* Finds the address that takes a decision, with the name in its path. Returns NULL if there is none. */
+/* Finds the address that takes a decision, with the name in its path. Returns NULL if the path has no decision. */
 const struct api_route *web_api_find_decision(const char *path, char name[API_VALUE]);
 bool web_api_is_decision(const char *path);
 /* Returns why the action and the subject of a body do not fit the address, or NULL. */

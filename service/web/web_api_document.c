@@ -124,7 +124,7 @@ parameter_end(struct json *json, const char *in)
     json_end_object(json);
 }
 
-/* What the parts of paths in braces are; the name of a destination is one of the configuration. */
+/* The parts of paths in braces. The name of a destination must be one of the configuration. */
 static const struct {
     const char *name, *help, *pattern; /* pattern NULL: a number from least to most */
     int64_t least, most;

@@ -4,18 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *
-correction_cell(const struct report_table *table, size_t row, const char *key)
-{
-    const char *text = report_cell(table, row, key);
-    return text ? text : "";
-}
-
 static void
 correction_put_picture(const struct web_view *view, const struct report_table *table, const char *key,
                        const char *words)
 {
-    const char *job = correction_cell(table, 0, key);
+    const char *job = report_cell_text(table, 0, key);
     const int64_t number = strtoll(job, NULL, 10);
     fputs("<figure>", view->out);
     if (web_preview_is_there(view->web, number))
@@ -26,14 +19,14 @@ correction_put_picture(const struct web_view *view, const struct report_table *t
 static void
 correction_put_row(const struct report_table *table, size_t row, FILE *out)
 {
-    const bool is_drawn = strcmp(correction_cell(table, row, "method"), "object") == 0;
+    const bool is_drawn = strcmp(report_cell_text(table, row, "method"), "object") == 0;
     fputs("<tr><td data-t=\"Segment\">", out);
-    html_untrusted(correction_cell(table, row, "label"), out);
+    html_untrusted(report_cell_text(table, row, "label"), out);
     fprintf(out,
             "</td><td class=\"n\" data-t=\"Before (ml)\">%s</td><td class=\"n\" data-t=\"After (ml)\">%s</td>"
             "<td class=\"n\" data-t=\"Change\">%s</td><td data-t=\"Mask\">%s</td></tr>\n",
-            correction_cell(table, row, "before"), correction_cell(table, row, "after"),
-            correction_cell(table, row, "change"), is_drawn ? "corrected" : "computed again");
+            report_cell_text(table, row, "before"), report_cell_text(table, row, "after"),
+            report_cell_text(table, row, "change"), is_drawn ? "corrected" : "computed again");
 }
 
 void
@@ -42,20 +35,20 @@ web_correction_put(const struct web_view *view, const struct report_table *table
     FILE *out = view->out;
     if (table->row_count == 0)
         return;
-    const char *person = correction_cell(table, 0, "person"), *by = correction_cell(table, 0, "reviewed_by");
+    const char *person = report_cell_text(table, 0, "person"), *by = report_cell_text(table, 0, "reviewed_by");
     fputs("<section class=\"before\"><h2>Corrected masks</h2><p>", out);
     fprintf(out, "%s from ",
-            strcmp(correction_cell(table, 0, "kind"), "seg") == 0 ? "Segmentation" : "RT Structure Set");
+            strcmp(report_cell_text(table, 0, "kind"), "seg") == 0 ? "Segmentation" : "RT Structure Set");
     if (*person)
         html_untrusted(person, out);
     else
         fputs("a person who is not named", out);
-    if (*correction_cell(table, 0, "sender")) {
+    if (*report_cell_text(table, 0, "sender")) {
         fputs(", sent by ", out);
-        html_untrusted(correction_cell(table, 0, "sender"), out);
+        html_untrusted(report_cell_text(table, 0, "sender"), out);
     }
     fputs(". ", out);
-    html_state(correction_cell(table, 0, "state"), out);
+    html_state(report_cell_text(table, 0, "state"), out);
     if (*by) {
         fputs(" decided by ", out);
         html_untrusted(by, out);
@@ -68,7 +61,7 @@ web_correction_put(const struct web_view *view, const struct report_table *table
           "scope=\"col\">Mask</th></tr></thead>\n<tbody>",
           out);
     for (size_t row = 0; row < table->row_count; row++)
-        if (*correction_cell(table, row, "label"))
+        if (*report_cell_text(table, row, "label"))
             correction_put_row(table, row, out);
     fputs("</tbody></table></section>\n", out);
 }

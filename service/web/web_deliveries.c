@@ -8,14 +8,6 @@
 
 #define GROUP_ROWS 10 /* deliveries of a group; a link leads to the others */
 
-/* Returns a cell, "" if it is not known. */
-static const char *
-delivery_cell(const struct report_table *table, size_t row, const char *key)
-{
-    const char *text = report_cell(table, row, key);
-    return text ? text : "";
-}
-
 /* ---------------------------------------------------------------------------- destinations --- */
 
 static void
@@ -85,8 +77,8 @@ static const char *
 destination_hold(const struct report_table *holds, const char *name)
 {
     for (size_t row = 0; row < holds->row_count; row++)
-        if (strcmp(delivery_cell(holds, row, "name"), name) == 0)
-            return delivery_cell(holds, row, "held_by");
+        if (strcmp(report_cell_text(holds, row, "name"), name) == 0)
+            return report_cell_text(holds, row, "held_by");
     return "";
 }
 
@@ -104,9 +96,9 @@ destination_row(const struct destinations *all, const struct conf_destination *o
     const struct report_table *table = &all->table;
     const bool is_known = row < table->row_count;
     const char *hold = destination_hold(&all->holds, name);
-    const char *held = *hold || !is_known ? hold : delivery_cell(table, row, "held"),
-               *down = is_known ? delivery_cell(table, row, "down_reason") : "";
-    const bool is_down = is_known && *delivery_cell(table, row, "down_since");
+    const char *held = *hold || !is_known ? hold : report_cell_text(table, row, "held"),
+               *down = is_known ? report_cell_text(table, row, "down_reason") : "";
+    const bool is_down = is_known && *report_cell_text(table, row, "down_since");
     fprintf(out, "<tr%s><td title=\"", is_down ? " class=\"bad\"" : "");
     html_text(*held ? held : down, out);
     fputs("\">", out);
@@ -119,17 +111,17 @@ destination_row(const struct destinations *all, const struct conf_destination *o
     fputs("</td><td class=\"dim\">", out);
     destination_how(of, out);
     fputs("</td>", out);
-    destination_count(name, is_known ? delivery_cell(table, row, "waiting") : "0", "state=WAITING", "Waiting", out);
-    destination_count(name, is_known ? delivery_cell(table, row, "failed") : "0", "state=FAILED", "Failed", out);
-    destination_count(name, is_known ? delivery_cell(table, row, "uncommitted") : "0", "commitment=REQUESTED",
+    destination_count(name, is_known ? report_cell_text(table, row, "waiting") : "0", "state=WAITING", "Waiting", out);
+    destination_count(name, is_known ? report_cell_text(table, row, "failed") : "0", "state=FAILED", "Failed", out);
+    destination_count(name, is_known ? report_cell_text(table, row, "uncommitted") : "0", "commitment=REQUESTED",
                       "Not committed", out);
-    destination_count(name, is_known ? delivery_cell(table, row, "sent_24h") : "0", "state=SENT&amp;sent_since=24h",
+    destination_count(name, is_known ? report_cell_text(table, row, "sent_24h") : "0", "state=SENT&amp;sent_since=24h",
                       "Sent (24 h)", out);
-    destination_chart(is_known ? delivery_cell(table, row, "hours") : "", out);
+    destination_chart(is_known ? report_cell_text(table, row, "hours") : "", out);
     fputs("<td class=\"t\" data-t=\"Last sent\">", out);
-    html_time(is_known ? delivery_cell(table, row, "last_sent") : "", out);
+    html_time(is_known ? report_cell_text(table, row, "last_sent") : "", out);
     fputs("</td><td class=\"t\" data-t=\"Next attempt\">", out);
-    html_time(is_known ? delivery_cell(table, row, "next") : "", out);
+    html_time(is_known ? report_cell_text(table, row, "next") : "", out);
     fputs("</td>", out);
     if (destination_may(all->view)) {
         fputs("<td class=\"acts\">", out);
@@ -144,7 +136,7 @@ static size_t
 destination_find(const struct report_table *table, const char *name)
 {
     size_t row = 0;
-    while (row < table->row_count && strcmp(delivery_cell(table, row, "destination"), name) != 0)
+    while (row < table->row_count && strcmp(report_cell_text(table, row, "destination"), name) != 0)
         row++;
     return row;
 }
@@ -168,7 +160,7 @@ destination_table(const struct destinations *all)
                         destination_find(table, conf->destinations[i].name));
     for (size_t row = 0; row < table->row_count; row++) {
         size_t i = 0;
-        const char *name = delivery_cell(table, row, "destination");
+        const char *name = report_cell_text(table, row, "destination");
         while (i < conf->destination_count && strcmp(conf->destinations[i].name, name) != 0)
             i++;
         if (i == conf->destination_count)
@@ -219,13 +211,13 @@ struct delivery_filter {
 static void
 group_filters(const struct report_table *table, size_t row, struct delivery_filter filters[3])
 {
-    const char *cause = delivery_cell(table, row, "cause");
+    const char *cause = report_cell_text(table, row, "cause");
     const bool is_failed = strcmp(cause, "FAILED") == 0;
-    filters[0] = (struct delivery_filter){"destination", delivery_cell(table, row, "destination")};
+    filters[0] = (struct delivery_filter){"destination", report_cell_text(table, row, "destination")};
     filters[1] = strcmp(cause, "UNCOMMITTED") == 0
                      ? (struct delivery_filter){"commitment", "REQUESTED"}
                      : (struct delivery_filter){"state", is_failed ? "FAILED" : "WAITING"};
-    filters[2] = (struct delivery_filter){"code", is_failed ? delivery_cell(table, row, "code") : ""};
+    filters[2] = (struct delivery_filter){"code", is_failed ? report_cell_text(table, row, "code") : ""};
 }
 
 static int
@@ -248,14 +240,14 @@ group_deliveries(const struct web_view *view, const struct delivery_filter filte
           out);
     for (size_t row = 0; row < table.row_count; row++) {
         fprintf(out, "<tr><td data-t=\"Delivery\">%s</td><td data-t=\"Job\"><a href=\"job?id=%s\">%s</a></td><td>",
-                delivery_cell(&table, row, "delivery"), delivery_cell(&table, row, "job"),
-                delivery_cell(&table, row, "job"));
-        html_text(delivery_cell(&table, row, "kind"), out);
+                report_cell_text(&table, row, "delivery"), report_cell_text(&table, row, "job"),
+                report_cell_text(&table, row, "job"));
+        html_text(report_cell_text(&table, row, "kind"), out);
         fputs("</td><td class=\"cut\">", out);
-        html_untrusted(delivery_cell(&table, row, "series_description"), out);
+        html_untrusted(report_cell_text(&table, row, "series_description"), out);
         fprintf(out, "</td><td class=\"n\" data-t=\"Tries\">%s</td><td class=\"t\" data-t=\"Last\">",
-                delivery_cell(&table, row, "attempts"));
-        html_time(delivery_cell(&table, row, "last"), out);
+                report_cell_text(&table, row, "attempts"));
+        html_time(report_cell_text(&table, row, "last"), out);
         fputs("</td></tr>\n", out);
     }
     fputs("</tbody></table>\n", out);
@@ -266,18 +258,18 @@ group_deliveries(const struct web_view *view, const struct delivery_filter filte
 static void
 group_summary(const struct report_table *table, size_t row, FILE *out)
 {
-    const char *cause = delivery_cell(table, row, "cause"), *message = delivery_cell(table, row, "message");
+    const char *cause = report_cell_text(table, row, "cause"), *message = report_cell_text(table, row, "message");
     const int64_t results = (int64_t)report_number(table, row, "deliveries");
     fputs("<summary>", out);
     html_state(cause, out);
     fputs(" <b>", out);
-    html_text(delivery_cell(table, row, "destination"), out);
+    html_text(report_cell_text(table, row, "destination"), out);
     fputs("</b>: ", out);
     html_count(results, out);
     fputs(results == 1 ? " result of " : " results of ", out);
     html_count((int64_t)report_number(table, row, "jobs"), out);
     fputs(report_number(table, row, "jobs") == 1 ? " job since " : " jobs since ", out);
-    html_time(delivery_cell(table, row, "oldest_at"), out);
+    html_time(report_cell_text(table, row, "oldest_at"), out);
     fputs(". ", out);
     if (*message && strcmp(cause, "UNCOMMITTED") != 0)
         html_untrusted(message, out);
@@ -292,8 +284,8 @@ delivery_group(const struct web_view *view, const struct report_table *table, si
 {
     struct delivery_filter filters[3];
     FILE *out = view->out;
-    const char *before = "?", *code = delivery_cell(table, row, "code"),
-               *next = delivery_cell(table, row, "next_attempt_at");
+    const char *before = "?", *code = report_cell_text(table, row, "code"),
+               *next = report_cell_text(table, row, "next_attempt_at");
     group_filters(table, row, filters);
     fputs("<details class=\"group\">", out);
     group_summary(table, row, out);
@@ -302,7 +294,7 @@ delivery_group(const struct web_view *view, const struct report_table *table, si
         fputs("<code>", out);
         html_text(code, out);
         fputs("</code> ", out);
-        html_text(delivery_cell(table, row, "to_do"), out);
+        html_text(report_cell_text(table, row, "to_do"), out);
     }
     if (*next) {
         fputs(" Next attempt ", out);
@@ -348,28 +340,29 @@ delivery_row(const struct web_list *list, size_t row)
 {
     FILE *out = list->view->out;
     const struct report_table *table = &list->table;
-    const char *commitment = delivery_cell(table, row, "commitment"), *held = delivery_cell(table, row, "held");
+    const char *commitment = report_cell_text(table, row, "commitment"), *held = report_cell_text(table, row, "held");
     fputs("<tr><td>", out);
-    html_state(*held ? "HELD" : delivery_cell(table, row, "state"), out);
+    html_state(*held ? "HELD" : report_cell_text(table, row, "state"), out);
     fprintf(out,
             "</td><td class=\"t\" data-t=\"Delivery\">%s</td><td class=\"t\" data-t=\"Job\"><a "
             "href=\"job?id=%s\">%s</a></td>",
-            delivery_cell(table, row, "delivery"), delivery_cell(table, row, "job"), delivery_cell(table, row, "job"));
+            report_cell_text(table, row, "delivery"), report_cell_text(table, row, "job"),
+            report_cell_text(table, row, "job"));
     fputs("<td class=\"t\" data-t=\"Destination\">", out);
-    html_text(delivery_cell(table, row, "destination"), out);
+    html_text(report_cell_text(table, row, "destination"), out);
     fputs("</td><td class=\"t\" data-t=\"Result\">", out);
-    html_text(delivery_cell(table, row, "kind"), out);
+    html_text(report_cell_text(table, row, "kind"), out);
     fputs("</td><td class=\"cut\">", out);
-    html_untrusted(delivery_cell(table, row, "series_description"), out);
+    html_untrusted(report_cell_text(table, row, "series_description"), out);
     fprintf(out, "</td><td class=\"n\" data-t=\"Tries\">%s</td><td class=\"t\" data-t=\"Last\">",
-            delivery_cell(table, row, "attempts"));
-    html_time(delivery_cell(table, row, "last"), out);
+            report_cell_text(table, row, "attempts"));
+    html_time(report_cell_text(table, row, "last"), out);
     fputs("</td><td class=\"outcome dim\" title=\"", out);
-    html_text(delivery_cell(table, row, "message"), out);
+    html_text(report_cell_text(table, row, "message"), out);
     fputs("\">", out);
-    html_text(delivery_cell(table, row, "code"), out);
+    html_text(report_cell_text(table, row, "code"), out);
     if (strcmp(commitment, "NONE") != 0)
-        fprintf(out, "%scommitment %s", *delivery_cell(table, row, "code") ? ", " : "",
+        fprintf(out, "%scommitment %s", *report_cell_text(table, row, "code") ? ", " : "",
                 strcmp(commitment, "REQUESTED") == 0   ? "requested"
                 : strcmp(commitment, "COMMITTED") == 0 ? "received"
                                                        : "failed");

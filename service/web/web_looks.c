@@ -5,18 +5,17 @@
 #include "service/common/wire/messages.h"
 
 #include <string.h>
+#include <xxhash.h>
 
 #define HOUR_MS INT64_C(3600000)
 
-/* Returns a hash of person, job and hour (FNV-1a); never 0. */
+/* Returns a hash of person, job and hour; never 0. */
 static uint64_t
 looks_hash(const struct web_person *person, int64_t job, int64_t hour)
 {
     char text[PERSON_NAME + 64];
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
     snprintf(text, sizeof text, "%s\n%lld\n%lld", person->name, (long long)job, (long long)hour);
-    for (const char *at = text; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+    const uint64_t hash = XXH3_64bits(text, strlen(text));
     return hash ? hash : 1;
 }
 

@@ -1,5 +1,5 @@
 /*
- * web_looks.h - who looked at which job: what the daemon must store in the audit. All functions are thread-safe.
+ * web_looks.h - looks at jobs, which the daemon must store in the audit. All functions are thread-safe.
  *
  * A person, a job and an hour are sent once. The daemon's table has the same rule, so a forgotten one does no harm.
  */
@@ -32,7 +32,7 @@ void web_looks_add(struct web_looks *looks, const struct web_person *person, con
                    int64_t now_ms);
 /* Returns whether there are some to send. */
 bool web_looks_wait(struct web_looks *looks);
-/* Writes LOOKED of the oldest one. Returns false if there is none. */
+/* Writes LOOKED of the oldest one. Returns false if the queue is empty. */
 bool web_looks_take(struct web_looks *looks, struct proto_writer *writer);
 
 #endif

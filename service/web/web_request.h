@@ -87,7 +87,7 @@ struct web_reply {
     char cookie[512];              /* to set; "": none */
     char etag[24];                 /* of the content, with its quotes; "": none */
     char *link;                    /* of the header Link, malloc'd; the server frees it */
-    int64_t job;                   /* whose data it has; 0: none */
+    int64_t job;                   /* job of its data, or 0 */
     struct web_decision *decision; /* NULL: the answer is complete */
     FILE *out;                     /* stream for the text; web_server.c checks it for errors */
     char *bytes;                   /* or the content, malloc'd; the server frees it */

@@ -28,13 +28,6 @@ review_free(struct review *review)
             report_table_free(tables[i]);
 }
 
-static const char *
-review_cell(const struct report_table *table, size_t row, const char *key)
-{
-    const char *text = report_cell(table, row, key);
-    return text ? text : "";
-}
-
 /* Reads the lists of the requested job, or of the oldest one. */
 static int
 review_read(struct review *review, struct error *error)
@@ -46,7 +39,7 @@ review_read(struct review *review, struct error *error)
         rc = report_page(report, WEB_REVIEW_DECIDED, &(struct report_query){.after = "", .text = {"", ""}},
                          &review->decided, error);
     if (query.job == 0 && review->waiting.row_count > 0)
-        query.job = strtoll(review_cell(&review->waiting, 0, "job"), NULL, 10);
+        query.job = strtoll(report_cell_text(&review->waiting, 0, "job"), NULL, 10);
     query.after = "";
     if (rc == 0)
         rc = report_page(report, WEB_REVIEW_JOB, &query, &review->job, error);
@@ -63,7 +56,7 @@ review_read(struct review *review, struct error *error)
 static void
 review_text(const struct review *review, const struct report_table *table, size_t row, const char *key)
 {
-    html_untrusted(review_cell(table, row, key), review->view->out);
+    html_untrusted(report_cell_text(table, row, key), review->view->out);
 }
 
 /* ------------------------------------------------------------------------------- decided ---- */
@@ -78,14 +71,14 @@ review_write_decided(const struct review *review)
     fputs("<section class=\"undo\"><h2>Decided, and can be undone</h2><ul>", out);
     for (size_t row = 0; row < table->row_count; row++) {
         char subject[32];
-        const char *job = review_cell(table, row, "job");
+        const char *job = report_cell_text(table, row, "job");
         snprintf(subject, sizeof subject, "job %.20s", job);
         fprintf(out, "<li><span><a href=\"job?id=%s\">Job %s</a>, ", job, job);
         review_text(review, table, row, "pipeline");
         fputs(": ", out);
         review_text(review, table, row, "by");
-        fprintf(out, " %sed it. Final at ", review_cell(table, row, "decision"));
-        html_time(review_cell(table, row, "final"), out);
+        fprintf(out, " %sed it. Final at ", report_cell_text(table, row, "decision"));
+        html_time(report_cell_text(table, row, "final"), out);
         fputs("</span>", out);
         web_form_write(review->view, "undo", subject, "Undo");
         fputs("</li>", out);
@@ -100,15 +93,15 @@ review_write_waiting(const struct review *review)
 {
     FILE *out = review->view->out;
     const struct report_table *table = &review->waiting;
-    const char *shown = review->job.row_count > 0 ? review_cell(&review->job, 0, "job") : "";
+    const char *shown = review->job.row_count > 0 ? report_cell_text(&review->job, 0, "job") : "";
     fputs("<nav class=\"pending\" aria-label=\"Results under review\"><h2>Waiting</h2><ol>", out);
     for (size_t row = 0; row < table->row_count; row++) {
-        const char *job = review_cell(table, row, "job");
+        const char *job = report_cell_text(table, row, "job");
         fprintf(out, "<li><a href=\"review?id=%s\"%s><strong>%s ", job,
                 strcmp(job, shown) == 0 ? " aria-current=\"true\"" : "", job);
         review_text(review, table, row, "pipeline");
         fputs("</strong> <span class=\"small dim\">", out);
-        html_time(review_cell(table, row, "since"), out);
+        html_time(report_cell_text(table, row, "since"), out);
         fputs("</span><br><span class=\"small\">", out);
         review_text(review, table, row, "message");
         fputs("</span></a></li>", out);
@@ -129,8 +122,8 @@ review_write_before(const struct review *review)
         return;
     fputs("<section class=\"before\"><h2>Earlier results</h2><div class=\"looks\">", out);
     for (size_t row = 0; row < table->row_count; row++) {
-        const char *which = review_cell(table, row, "which");
-        const int64_t job = strtoll(review_cell(table, row, "job"), NULL, 10);
+        const char *which = report_cell_text(table, row, "which");
+        const int64_t job = strtoll(report_cell_text(table, row, "job"), NULL, 10);
         fputs("<figure>", out);
         if (web_preview_is_there(review->view->web, job))
             web_preview_image(review->view, job);
@@ -138,16 +131,16 @@ review_write_before(const struct review *review)
         if (strcmp(which, "this") == 0)
             fputs("<strong>This result</strong>", out);
         else if (strcmp(which, "revision") == 0)
-            fprintf(out, "<a href=\"job?id=%" PRId64 "\">Revision %s</a>, %s", job, review_cell(table, row, "revision"),
-                    review_cell(table, row, "state"));
+            fprintf(out, "<a href=\"job?id=%" PRId64 "\">Revision %s</a>, %s", job,
+                    report_cell_text(table, row, "revision"), report_cell_text(table, row, "state"));
         else
             fprintf(out, "<a href=\"job?id=%" PRId64 "\">Last accepted result</a> of this patient, ", job);
         if (strcmp(which, "patient") == 0)
-            html_time(review_cell(table, row, "ended"), out);
+            html_time(report_cell_text(table, row, "ended"), out);
         fputs("<br>", out);
         review_text(review, table, row, "label");
-        fprintf(out, ": %s %s</figcaption></figure>\n", review_cell(table, row, "volume"),
-                review_cell(table, row, "change"));
+        fprintf(out, ": %s %s</figcaption></figure>\n", report_cell_text(table, row, "volume"),
+                report_cell_text(table, row, "change"));
     }
     fputs("</div></section>\n", out);
 }
@@ -156,18 +149,18 @@ static void
 review_write_result(const struct review *review)
 {
     FILE *out = review->view->out;
-    const char *job = review_cell(&review->job, 0, "job");
+    const char *job = report_cell_text(&review->job, 0, "job");
     const int64_t number = strtoll(job, NULL, 10);
     fprintf(out, "<div class=\"result\"><h2>Job %s, ", job);
     review_text(review, &review->job, 0, "pipeline");
-    if (*review_cell(&review->job, 0, "series_description")) {
+    if (*report_cell_text(&review->job, 0, "series_description")) {
         fputs(": ", out);
         review_text(review, &review->job, 0, "series_description");
     }
     fprintf(out, "</h2><p><a href=\"job?id=%s\">Details of the job</a> <a class=\"uid\" href=\"series?uid=", job);
-    html_query(review_cell(&review->job, 0, "series_uid"), out);
+    html_query(report_cell_text(&review->job, 0, "series_uid"), out);
     fputs("\">", out);
-    html_text(review_cell(&review->job, 0, "series_uid"), out);
+    html_text(report_cell_text(&review->job, 0, "series_uid"), out);
     fputs("</a></p>\n", out);
     web_assets_put(WEB_ASSET_VIEWER_STYLE, out);
     web_viewer_put(review->view, number, "review");
@@ -200,19 +193,19 @@ review_write_forms(const struct review *review)
     char subject[32], back[48] = "review";
     FILE *out = review->view->out;
     const struct report_table *job = &review->job;
-    const char *version = review_cell(job, 0, "version"), *next = review_cell(job, 0, "next");
+    const char *version = report_cell_text(job, 0, "version"), *next = report_cell_text(job, 0, "next");
     const bool outdated = report_number(job, 0, "outdated") != 0;
-    snprintf(subject, sizeof subject, "job %.20s", review_cell(job, 0, "job"));
+    snprintf(subject, sizeof subject, "job %.20s", report_cell_text(job, 0, "job"));
     if (*next)
         snprintf(back, sizeof back, "review?id=%.20s", next);
-    if (*review_cell(job, 0, "decision")) {
+    if (*report_cell_text(job, 0, "decision")) {
         fputs("<p>", out);
         review_text(review, job, 0, "by");
-        fprintf(out, " %sed it.</p>", review_cell(job, 0, "decision"));
+        fprintf(out, " %sed it.</p>", report_cell_text(job, 0, "decision"));
         return;
     }
-    if (*review_cell(job, 0, "correction_job")) {
-        const char *correction = review_cell(job, 0, "correction_job");
+    if (*report_cell_text(job, 0, "correction_job")) {
+        const char *correction = report_cell_text(job, 0, "correction_job");
         fprintf(out,
                 "<p>A person corrected its masks. Decide on <a href=\"review?id=%s\">job %s</a>, which measures them. "
                 "If that one is rejected, this one can be decided again.</p>",
@@ -236,7 +229,7 @@ review_write_forms(const struct review *review)
               out);
         for (size_t row = 0; row < review->reasons.row_count; row++) {
             fputs("<option value=\"", out);
-            html_text(review_cell(&review->reasons, row, "reason"), out);
+            html_text(report_cell_text(&review->reasons, row, "reason"), out);
             fputs("\">", out);
         }
         fprintf(
@@ -250,13 +243,13 @@ review_write_forms(const struct review *review)
         fprintf(out,
                 "<p class=\"small dim\">Decide with <code>noctule accept %s</code> or <code>noctule reject %s "
                 "REASON</code>. Here, the option page.may allows it to persons who are reviewers.</p>",
-                review_cell(job, 0, "job"), review_cell(job, 0, "job"));
+                report_cell_text(job, 0, "job"), report_cell_text(job, 0, "job"));
 }
 
 static void
 review_write_link(const struct review *review, const char *key, const char *rel, const char *label)
 {
-    const char *job = review_cell(&review->job, 0, key);
+    const char *job = report_cell_text(&review->job, 0, key);
     if (*job)
         fprintf(review->view->beside, "<a class=\"button\" rel=\"%s\" href=\"review?id=%s\">%s</a> ", rel, job, label);
 }
@@ -265,9 +258,9 @@ static void
 review_write_job(const struct review *review)
 {
     FILE *out = review->view->out, *beside = review->view->beside;
-    if (!*review_cell(&review->job, 0, "decision"))
-        fprintf(beside, "<span class=\"dim\">%s of %s, oldest first</span>", review_cell(&review->job, 0, "place"),
-                review_cell(&review->job, 0, "waiting"));
+    if (!*report_cell_text(&review->job, 0, "decision"))
+        fprintf(beside, "<span class=\"dim\">%s of %s, oldest first</span>", report_cell_text(&review->job, 0, "place"),
+                report_cell_text(&review->job, 0, "waiting"));
     fputs("<span class=\"act\">", beside);
     review_write_link(review, "previous", "prev", "Previous");
     review_write_link(review, "next", "next", "Next");
@@ -293,7 +286,7 @@ web_view_review(const struct web_view *view, struct error *error)
     const int rc = review_read(&review, error);
     if (rc == 0) {
         if (review.job.row_count > 0) {
-            *view->job = strtoll(review_cell(&review.job, 0, "job"), NULL, 10);
+            *view->job = strtoll(report_cell_text(&review.job, 0, "job"), NULL, 10);
             review_write_job(&review);
         } else {
             review_write_decided(&review);

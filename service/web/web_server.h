@@ -31,7 +31,7 @@ struct web_server_events {
     void *context;
     /* Returns when to answer a path. NULL: all at once. */
     enum web_server_turn (*turn)(const char *path);
-    /* Returns whether the path takes a POST, and whether it takes nothing else. NULL: none does. */
+    /* Returns whether the path takes a POST, and whether it takes only that. NULL if the server takes no POST. */
     enum web_server_posts (*takes_posts)(void *context, const char *path);
     /* Writes the answer to a request that the server itself refuses. NULL: `why` as text. Any thread may call it. */
     void (*refuse)(void *context, const char *path, int status, const char *why, struct web_reply *answer);

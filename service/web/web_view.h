@@ -65,7 +65,7 @@ int web_view_cohort(const struct web_view *view, struct error *error);
 int web_view_job(const struct web_view *view, struct error *error);
 int web_view_search(const struct web_view *view, struct error *error);
 
-/* Writes a job with corrected masks beside the job that it corrects: WEB_CORRECTION. Nothing without rows. */
+/* Writes a job with corrected masks beside the job that it corrects: WEB_CORRECTION. An empty table writes no text. */
 void web_correction_put(const struct web_view *view, const struct report_table *table);
 
 /* Writes the links between the pages of reports beside the title; `here`: "", "now", "cohort" or another word. */

@@ -4,17 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *
-work_cell(const struct web_list *list, size_t row, const char *key)
-{
-    const char *text = report_cell(&list->table, row, key);
-    return text ? text : "";
-}
-
 static void
 work_untrusted(const struct web_list *list, size_t row, const char *key, const char *class, const char *title)
 {
-    const char *text = work_cell(list, row, key);
+    const char *text = report_cell_text(&list->table, row, key);
     fprintf(list->view->out, "<td class=\"%s\" data-t=\"%s\">", class, title);
     if (*text)
         html_untrusted(text, list->view->out);
@@ -45,9 +38,10 @@ static void
 work_outcome(const struct web_list *list, size_t row)
 {
     FILE *out = list->view->out;
-    const char *reason = work_cell(list, row, "reason"), *message = work_cell(list, row, "message");
+    const char *reason = report_cell_text(&list->table, row, "reason"),
+               *message = report_cell_text(&list->table, row, "message");
     fputs("<td class=\"outcome\">", out);
-    work_deliveries(work_cell(list, row, "deliveries"), out);
+    work_deliveries(report_cell_text(&list->table, row, "deliveries"), out);
     if (*reason) {
         fputs("<span class=\"dim\" title=\"", out);
         html_text(message, out);
@@ -62,22 +56,22 @@ static void
 work_time(const struct web_list *list, size_t row)
 {
     FILE *out = list->view->out;
-    const char *seconds = work_cell(list, row, "seconds");
+    const char *seconds = report_cell_text(&list->table, row, "seconds");
     fputs("<td class=\"t\" data-t=\"Time\">", out);
-    html_time(work_cell(list, row, "at"), out);
+    html_time(report_cell_text(&list->table, row, "at"), out);
     fputs("</td><td class=\"n\" data-t=\"Took\">", out);
     if (*seconds)
         html_duration(strtod(seconds, NULL), out);
-    fputs(strcmp(work_cell(list, row, "state"), "RUNNING") == 0 ? " so far</td>" : "</td>", out);
+    fputs(strcmp(report_cell_text(&list->table, row, "state"), "RUNNING") == 0 ? " so far</td>" : "</td>", out);
 }
 
 /* The link leads to the job, or to a series without one. */
 static void
 work_address(const struct web_list *list, size_t row, FILE *out)
 {
-    const char *job = work_cell(list, row, "job");
+    const char *job = report_cell_text(&list->table, row, "job");
     fputs(*job ? "<a href=\"job?id=" : "<a href=\"series?uid=", out);
-    html_query(*job ? job : work_cell(list, row, "series_uid"), out);
+    html_query(*job ? job : report_cell_text(&list->table, row, "series_uid"), out);
     fputs("\">", out);
 }
 
@@ -85,9 +79,10 @@ static void
 work_row(const struct web_list *list, size_t row, bool has_patients)
 {
     FILE *out = list->view->out;
-    const char *job = work_cell(list, row, "job"), *description = work_cell(list, row, "series_description");
+    const char *job = report_cell_text(&list->table, row, "job"),
+               *description = report_cell_text(&list->table, row, "series_description");
     fputs("<tr><td>", out);
-    html_state(work_cell(list, row, "state"), out);
+    html_state(report_cell_text(&list->table, row, "state"), out);
     fputs("</td><td class=\"t\">", out);
     work_address(list, row, out);
     fputs(*job ? "" : "series", out);

@@ -121,7 +121,7 @@ class Crowd:
             self.close(number)
 
     def turn(self):
-        """Handles what has happened, then the slow ones."""
+        """Handles events, then the slow connections."""
         for number, event in self.poll.poll(0.02):
             if number not in self.peers:
                 continue

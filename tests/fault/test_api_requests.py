@@ -19,7 +19,7 @@ OPERATORS = {f"operator-{number}": hashlib.sha256(f"operator {number}".encode())
 MEASURED = """texture = ( {{ profile = "ibsi-b"; resample = {{ in_plane_mm = 7.0; }}; }} ); deliver = [ "PACS" ]; }},"""
 
 # Most requests that fit the document name a job, a series, ... that is there: a random one never is. The limit of a reason is in
-# bytes, which a schema cannot say.
+# bytes, which a schema cannot limit.
 HOOKS = """
 import json, os, random
 import schemathesis

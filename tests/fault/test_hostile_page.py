@@ -32,7 +32,7 @@ def sockets(pid):
 
 
 def answers(site):
-    """Returns whether both addresses answer; None if a connection was closed without an answer."""
+    """Returns whether both addresses answer; None if a connection was closed without one."""
     try:
         return site.get("healthz")[1] == b"ok\n" and b"Noctule" in site.get("work")[1]
     except (ConnectionError, urllib.error.URLError):

@@ -303,7 +303,7 @@ def test_the_page_of_the_document_has_every_address(site):
 
 
 def test_rules_for_a_described_series(site):
-    """As the rules of the configuration say: CT is head-ct, MR is brain-mr."""
+    """By the rules of the configuration CT is head-ct, and MR is brain-mr."""
     def holding(query):
         return [row["pipeline"] for row in get(site, f"rules/try{query}")["items"] if row["holds"]]
 

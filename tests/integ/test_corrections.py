@@ -128,7 +128,7 @@ def test_an_edited_segmentation_is_measured_reviewed_and_delivered(site, tmp_pat
     assert sent["SEG"].SegmentSequence[0].SegmentAlgorithmType == "SEMIAUTOMATIC"
     assert sent["RTSTRUCT"].OperatorsName == PERSON
     assert sent["SEG"].SOPInstanceUID not in (old.SOPInstanceUID, edited.SOPInstanceUID)
-    # Only what the person left is in it, voxel by voxel.
+    # It must have the voxels that the person left.
     mine, theirs = (highdicom.seg.segread(save(ds, tmp_path / "x.dcm")) for ds in (sent["SEG"], edited))
     planes = {tuple(f.PlanePositionSequence[0].ImagePositionPatient): theirs.pixel_array.reshape(-1, 32, 32)[i]
               for i, f in enumerate(theirs.PerFrameFunctionalGroupsSequence)}
@@ -139,7 +139,7 @@ def test_an_edited_segmentation_is_measured_reviewed_and_delivered(site, tmp_pat
     assert send(d.port, sent["SEG"]) == [0]
     (refusal,) = refusals(d)
     assert refusal["detail"].startswith("CORRECTION_UNCHANGED") and len(jobs(d)) == 2
-    # A correction of what is decided comes too late.
+    # A correction after the decision must be refused.
     assert send(d.port, cut(old, frames=0.5)[0]) == [0]
     assert refusals(d)[1]["detail"].startswith("CORRECTION_LATE") and len(jobs(d)) == 2
 
@@ -209,7 +209,7 @@ def test_by_the_inbox_while_the_service_is_stopped(site):
 
 
 def test_an_emptied_mask(site):
-    """Nothing is left: the correction has no results, and its acceptance ends the job as EMPTY."""
+    """No voxel is left: the correction has no results, and its acceptance ends the job as EMPTY."""
     d = site.daemon
     old = result(d)
     assert send(d.port, cut(old, frames=int(old.NumberOfFrames))[0]) == [0]
@@ -220,7 +220,7 @@ def test_an_emptied_mask(site):
 
 
 def test_a_pending_decision_is_dropped(site):
-    """Rita accepted the old result, and can undo it for 600 seconds. The correction comes first: nothing is delivered."""
+    """Rita accepted the old result, and can undo it for 600 seconds. The correction comes first: no result must be delivered."""
     d = site.daemon
     assert site.post("rita", action="accept", subject="job 1").status == 200
     assert under_review(d)[0]["decision"] == "accept"

@@ -12,7 +12,7 @@ import radiomics.featureextractor
 import scipy.ndimage
 import scipy.special
 import SimpleITK
-from test_run_images import BASELINE, CASES, UNUSED, ball, noctule, published, run, compare, COUNT, PROFILE  # noqa: F401
+from test_run_images import BASELINE, CASES, COUNT, PROFILE, UNUSED, ball, compare, noctule, published, run, write_pair  # noqa: F401
 
 CLASSES = ("firstorder", "glcm", "glrlm", "glszm", "gldm", "ngtdm")
 # These have no equal feature in Noctule.
@@ -50,7 +50,7 @@ def assert_equal(row, theirs, loose=()):
         if image == "diagnostics" or feature in OTHER or feature.startswith("shape"):
             continue
         value = float(value)
-        # Of one grey level, pyradiomics has values that it chose, and Noctule none.
+        # An image of one grey level: pyradiomics sets values of its own choice, Noctule leaves them out.
         if float(theirs[f"{image}_firstorder_Entropy"]) < 1e-9 and not feature.startswith("firstorder"):
             continue
         if np.isnan(value):
@@ -87,12 +87,7 @@ def test_random_images(measured, tmp_path, more, kind, hand):
     inside[:, :5] = inside[:, -5:] = False
     inside[:, :, :5] = inside[:, :, -5:] = False
     values = np.round(values * 300) if kind == "int16" else values * 100
-    image, region = (SimpleITK.GetImageFromArray(a) for a in (values.astype(kind), inside.astype(np.uint8)))
-    for picture in (image, region):
-        picture.SetSpacing((0.7310, 0.9170, 2.3190))
-        picture.SetDirection((1, 0, 0, 0, hand, 0, 0, 0, 1))
-    SimpleITK.WriteImage(image, str(tmp_path / "image.nrrd"))
-    SimpleITK.WriteImage(region, str(tmp_path / "mask.nrrd"))
+    image, region = write_pair(tmp_path, values.astype(kind), inside, hand)
     text = ALL.format(more).replace("Exponential: {}", "Exponential: { binWidth: 0.5 }")  # of several grey levels
     file, row = measured(text, tmp_path / "image.nrrd", tmp_path / "mask.nrrd")
     theirs = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(image, region)

@@ -173,6 +173,16 @@ def ball(shape, seed):
     return values, (place ** 2).sum(0) < (min(shape) / 2.2) ** 2
 
 
+def write_pair(folder, values, inside, hand):
+    """Writes image.nrrd and mask.nrrd of three different sides of a voxel, and returns both images. `hand`: -1: left-handed axes."""
+    pair = [SimpleITK.GetImageFromArray(a) for a in (values, inside.astype(np.uint8))]
+    for picture, name in zip(pair, ("image", "mask"), strict=True):
+        picture.SetSpacing((0.7310, 0.9170, 2.3190))
+        picture.SetDirection((1, 0, 0, 0, hand, 0, 0, 0, 1))
+        SimpleITK.WriteImage(picture, str(folder / f"{name}.nrrd"))
+    return pair
+
+
 @pytest.mark.parametrize("hand", (1, -1), ids=("right", "left"))
 @pytest.mark.parametrize("kind", ("int16", "float64"))
 @pytest.mark.parametrize("ours, theirs", (("linear", "sitkLinear"), ("cubic", "sitkBSpline"), ("nearest", "sitkNearestNeighbor")))
@@ -181,12 +191,7 @@ def test_the_grid_of_pyradiomics(run, tmp_path, ours, theirs, kind, hand):
     pyradiomics cuts off after an error of 1e-13."""
     values, inside = ball((16, 25, 28), 21)
     values = np.round(values * 300) if kind == "int16" else values * 100
-    image, region = (SimpleITK.GetImageFromArray(a) for a in (values.astype(kind), inside.astype(np.uint8)))
-    for picture in (image, region):
-        picture.SetSpacing((0.7310, 0.9170, 2.3190))
-        picture.SetDirection((1, 0, 0, 0, hand, 0, 0, 0, 1))
-    SimpleITK.WriteImage(image, str(tmp_path / "image.nrrd"))
-    SimpleITK.WriteImage(region, str(tmp_path / "mask.nrrd"))
+    image, region = write_pair(tmp_path, values.astype(kind), inside, hand)
     extractor = radiomics.featureextractor.RadiomicsFeatureExtractor(resampledPixelSpacing=[1.103] * 3, interpolator=theirs)
     expected = {tuple(name.split("_")[1:]): value for name, value in extractor.execute(image, region).items()}
     run("-o", tmp_path / "out", "--image", tmp_path / "image.nrrd", "--mask", tmp_path / "mask.nrrd",

@@ -6,19 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TAPS = 300 };
-
-/* A kernel: tap t is at place `centre` - t times `apart`, or turned around. */
-struct kernel {
-    int count, centre, apart;
-    bool turned;
-    long double taps[MAX_TAPS];
-};
-
 /* ------------------------------------------------------------------------------ kernels ---- */
 
 static void
-of_integers(struct kernel *kernel, const char *taps)
+of_integers(struct ref_kernel *kernel, const char *taps)
 {
     for (kernel->count = 0; *taps; kernel->count++)
         kernel->taps[kernel->count] = strtol(taps, (char **)(void *)&taps, 10);
@@ -26,7 +17,7 @@ of_integers(struct kernel *kernel, const char *taps)
 }
 
 static void
-of_laws(struct kernel *kernel, enum filter_laws which)
+of_laws(struct ref_kernel *kernel, enum filter_laws which)
 {
     static const char *const taps[] = {"1 4 6 4 1",   "-1 -2 0 2 1", "-1 0 2 0 -1", "-1 2 0 -2 1",
                                        "1 -4 6 -4 1", "1 2 1",       "-1 0 1",      "-1 2 -1"};
@@ -34,9 +25,9 @@ of_laws(struct kernel *kernel, enum filter_laws which)
     of_integers(kernel, taps[which]);
 }
 
-/* PyWavelets' decomposition filters, with their digits. */
-static void
-of_wavelet(struct kernel *kernel, enum filter_wavelet which, bool high)
+/* With the digits of PyWavelets. */
+void
+ref_kernel_of_wavelet(struct ref_kernel *kernel, enum filter_wavelet which, bool high)
 {
     static const struct {
         int count;
@@ -75,7 +66,7 @@ of_wavelet(struct kernel *kernel, enum filter_wavelet which, bool high)
 }
 
 static void
-of_log(struct kernel *kernel, const struct filter_demand *demand, int axis, bool second)
+of_log(struct ref_kernel *kernel, const struct filter_demand *demand, int axis, bool second)
 {
     const long double s = (long double)demand->options.sigma_mm / demand->spacing[axis];
     const long double ratio = (long double)demand->spacing[0] / demand->spacing[axis];
@@ -92,7 +83,7 @@ of_log(struct kernel *kernel, const struct filter_demand *demand, int axis, bool
 }
 
 static long double
-size_of(const struct kernel *kernel)
+size_of(const struct ref_kernel *kernel)
 {
     long double size = 0;
 
@@ -102,7 +93,7 @@ size_of(const struct kernel *kernel)
 }
 
 static long double
-norm_of(const struct kernel *kernel)
+norm_of(const struct ref_kernel *kernel)
 {
     long double squares = 0;
 
@@ -134,9 +125,9 @@ place_of(int64_t i, int64_t side, enum filter_boundary boundary)
     return i;
 }
 
-static void
-filter_along(struct image_extent extent, int axis, const struct kernel *kernel, enum filter_boundary boundary,
-             long double *values)
+void
+ref_filter_along(struct image_extent extent, int axis, const struct ref_kernel *kernel, enum filter_boundary boundary,
+                 long double *values)
 {
     const int64_t sides[3] = {extent.columns, extent.rows, extent.slices};
     const int64_t strides[3] = {1, extent.columns, extent.columns * extent.rows};
@@ -172,13 +163,13 @@ respond(struct image_extent extent, const int32_t *values, const struct filter_o
         response[i] = values[i];
     for (int level = 1; level <= (options->kind == FILTER_WAVELET ? options->level : 1); level++)
         for (int axis = 0; axis < axes_of(options); axis++) {
-            struct kernel kernel = {.turned = turned[axis], .apart = 1 << (level - 1)};
+            struct ref_kernel kernel = {.turned = turned[axis], .apart = 1 << (level - 1)};
 
             if (options->kind == FILTER_WAVELET)
-                of_wavelet(&kernel, options->wavelet, level == options->level && options->high[from[axis]]);
+                ref_kernel_of_wavelet(&kernel, options->wavelet, level == options->level && options->high[from[axis]]);
             else
                 of_laws(&kernel, options->laws[from[axis]]);
-            filter_along(extent, axis, &kernel, options->boundary, response);
+            ref_filter_along(extent, axis, &kernel, options->boundary, response);
         }
 }
 
@@ -220,12 +211,12 @@ respond_invariant(struct image_extent extent, const int32_t *values, const struc
 static void
 average(struct image_extent extent, const struct filter_options *options, int size, long double *values)
 {
-    struct kernel kernel = {.count = size, .centre = size / 2, .apart = 1};
+    struct ref_kernel kernel = {.count = size, .centre = size / 2, .apart = 1};
 
     for (int i = 0; i < size; i++)
         kernel.taps[i] = 1;
     for (int axis = 0; axis < axes_of(options); axis++)
-        filter_along(extent, axis, &kernel, options->boundary, values);
+        ref_filter_along(extent, axis, &kernel, options->boundary, values);
     for (int64_t i = 0; i < ref_voxels(extent); i++)
         values[i] /= axes_of(options) == 2 ? (long double)size * size : (long double)size * size * size;
 }
@@ -240,10 +231,10 @@ respond_to_log(struct image_extent extent, const int32_t *values, const struct f
         for (int64_t i = 0; i < ref_voxels(extent); i++)
             one[i] = values[i];
         for (int axis = 0; axis < axes_of(&demand->options); axis++) {
-            struct kernel kernel = {.apart = 1};
+            struct ref_kernel kernel = {.apart = 1};
 
             of_log(&kernel, demand, axis, axis == second);
-            filter_along(extent, axis, &kernel, demand->options.boundary, one);
+            ref_filter_along(extent, axis, &kernel, demand->options.boundary, one);
         }
         for (int64_t i = 0; i < ref_voxels(extent); i++)
             responses[i] += one[i];
@@ -273,7 +264,7 @@ ref_filter(struct image_extent extent, const int32_t *values, const struct filte
     if (options->kind != FILTER_LAWS)
         return;
     for (int axis = 0; axis < axes_of(options); axis++) {
-        struct kernel kernel = {.apart = 1};
+        struct ref_kernel kernel = {.apart = 1};
 
         of_laws(&kernel, options->laws[axis]);
         norm *= norm_of(&kernel);
@@ -294,17 +285,17 @@ ref_filter_step(const struct filter_demand *demand, int32_t limit)
         long double size = 1;
 
         for (int axis = 0; axis < axes_of(options) && options->kind != FILTER_MEAN; axis++) {
-            struct kernel kernel = {.apart = 1};
+            struct ref_kernel kernel = {.apart = 1};
 
             if (options->kind == FILTER_LOG)
                 of_log(&kernel, demand, axis, axis == second);
             else if (options->kind == FILTER_LAWS)
                 of_laws(&kernel, options->laws[axis]);
             else
-                of_wavelet(&kernel, options->wavelet, options->high[axis]);
+                ref_kernel_of_wavelet(&kernel, options->wavelet, options->high[axis]);
             size *= size_of(&kernel) / (options->kind == FILTER_LAWS ? norm_of(&kernel) : 1);
             for (int level = 1; level < options->level && options->kind == FILTER_WAVELET; level++) {
-                of_wavelet(&kernel, options->wavelet, false);
+                ref_kernel_of_wavelet(&kernel, options->wavelet, false);
                 size *= size_of(&kernel);
             }
         }

@@ -13,6 +13,20 @@
 #define REF_FILTER_OFF    0.5001L
 #define REF_FILTER_ENERGY 1.01L
 
+/* A kernel: tap t is at place `centre` - t times `apart`, or turned around. */
+struct ref_kernel {
+    int count, centre, apart;
+    bool turned;
+    long double taps[640];
+};
+
+/* Sets the taps of PyWavelets' decomposition filter, and its centre. */
+void ref_kernel_of_wavelet(struct ref_kernel *kernel, enum filter_wavelet which, bool high);
+
+/* Filters values along an axis. */
+void ref_filter_along(struct image_extent extent, int axis, const struct ref_kernel *kernel,
+                      enum filter_boundary boundary, long double *values);
+
 /* A random volume and filter. */
 struct filter_case {
     struct image_extent extent;

@@ -2,6 +2,7 @@
 #include "tests/kernels/ref_image_type.h"
 
 #include "kernels/filter/filter_private.h"
+#include "tests/kernels/ref_filter.h"
 #include "tests/kernels/ref_volumes.h"
 
 #include <complex.h>
@@ -224,52 +225,31 @@ ref_wave(int order, long double sigma, long double distance)
 
 enum { REF_REACH = 320 };
 
-/* Writes the kernel of distances from 0 on. */
 static void
-ref_log_kernel(long double sigma_mm, long double spacing, bool second, long double kernel[REF_REACH])
+ref_log_kernel(long double sigma_mm, long double spacing, bool second, struct ref_kernel *kernel)
 {
     const long double sigma = sigma_mm / spacing;
-    long double zero = 0, sum = 0, moment = 0;
+    long double *taps = kernel->taps + REF_REACH - 1, zero = 0, sum = 0, moment = 0; /* of distances from 0 on */
 
     for (int i = 0; i < REF_REACH; i++) {
         const long double twice = i > 0 ? 2 : 1;
 
-        kernel[i] = ref_wave(second ? 2 : 0, sigma, i);
-        sum += twice * kernel[i];
+        taps[i] = ref_wave(second ? 2 : 0, sigma, i);
+        sum += twice * taps[i];
         zero += twice * ref_wave(0, sigma, i);
     }
     for (int i = 0; i < REF_REACH && second; i++) {
-        kernel[i] -= sum / zero * ref_wave(0, sigma, i); /* so that a constant gives 0 */
-        moment += (long double)i * i * kernel[i];        /* a parabola of curvature 1 gives 1 */
+        taps[i] -= sum / zero * ref_wave(0, sigma, i); /* so that a constant gives 0 */
+        moment += (long double)i * i * taps[i];        /* a parabola of curvature 1 gives 1 */
     }
     for (int i = 0; i < REF_REACH; i++)
-        kernel[i] *= second ? sigma_mm * sigma_mm / moment : 1 / sum;
-}
-
-static void
-ref_log_axis(const struct image_type_case *each, int axis, bool second, long double *volume)
-{
-    const int64_t sides[3] = {each->extent.columns, each->extent.rows, each->extent.slices};
-    const int64_t strides[3] = {1, sides[0], sides[0] * sides[1]}, side = sides[axis];
-    long double kernel[REF_REACH], line[32];
-
-    ref_log_kernel(each->demand.options.sigma_mm, each->demand.spacing[axis], second, kernel);
-    for (int64_t i = 0; i < ref_voxels(each->extent); i++) {
-        if (i / strides[axis] % side != 0)
-            continue;
-        for (int64_t k = 0; k < side; k++)
-            line[k] = volume[i + k * strides[axis]];
-        for (int64_t k = 0; k < side; k++) {
-            long double sum = 0;
-
-            for (int64_t t = 1 - REF_REACH; t < REF_REACH; t++) {
-                const int64_t at = k + t < 0 ? 0 : k + t >= side ? side - 1 : k + t;
-
-                sum += kernel[t < 0 ? -t : t] * line[at];
-            }
-            volume[i + k * strides[axis]] = sum;
-        }
-    }
+        taps[i] *= second ? sigma_mm * sigma_mm / moment : 1 / sum;
+    for (int i = 1; i < REF_REACH; i++)
+        taps[-i] = taps[i];
+    kernel->count = 2 * REF_REACH - 1;
+    kernel->centre = REF_REACH - 1;
+    kernel->apart = 1;
+    kernel->turned = false;
 }
 
 static void
@@ -278,14 +258,17 @@ ref_log(const struct image_type_case *each, long double *responses)
     const int64_t sides[3] = {each->extent.columns, each->extent.rows, each->extent.slices};
     const int64_t count = ref_voxels(each->extent);
     long double *volume = ref_allocate(count, sizeof(*volume));
+    struct ref_kernel kernel;
 
     for (int64_t i = 0; i < count; i++)
         responses[i] = 0;
     for (int second = 0; second < 3; second++) {
         for (int64_t i = 0; i < count; i++)
             volume[i] = each->values[i];
-        for (int axis = 0; axis < 3; axis++)
-            ref_log_axis(each, axis, axis == second, volume);
+        for (int axis = 0; axis < 3; axis++) {
+            ref_log_kernel(each->demand.options.sigma_mm, each->demand.spacing[axis], axis == second, &kernel);
+            ref_filter_along(each->extent, axis, &kernel, FILTER_NEAREST, volume);
+        }
         for (int64_t i = 0; i < count; i++)
             responses[i] += volume[i] / ((long double)each->demand.spacing[second] * each->demand.spacing[second]);
     }
@@ -300,29 +283,6 @@ ref_log(const struct image_type_case *each, long double *responses)
 /* --------------------------------------------------------------------------------- wavelets -- */
 
 static void
-ref_wavelet_axis(const int64_t sides[3], int axis, enum filter_wavelet wavelet, bool high, long double *volume)
-{
-    const int64_t strides[3] = {1, sides[0], sides[0] * sides[1]}, side = sides[axis];
-    long double line[32];
-    double taps[FILTER_MAX_WAVELET];
-    const int count = filter_wavelet_taps(wavelet, high, taps);
-
-    for (int64_t i = 0; i < sides[0] * sides[1] * sides[2]; i++) {
-        if (i / strides[axis] % side != 0)
-            continue;
-        for (int64_t k = 0; k < side; k++)
-            line[k] = volume[i + k * strides[axis]];
-        for (int64_t k = 0; k < side; k++) {
-            long double sum = 0;
-
-            for (int t = 0; t < count; t++)
-                sum += taps[t] * line[((k + count / 2 - t) % side + side) % side];
-            volume[i + k * strides[axis]] = sum;
-        }
-    }
-}
-
-static void
 ref_wavelet(const struct image_type_case *each, long double *responses)
 {
     const struct filter_options *options = &each->demand.options;
@@ -330,6 +290,7 @@ ref_wavelet(const struct image_type_case *each, long double *responses)
     const int64_t sides[3] = {own[0] + own[0] % 2, own[1] + own[1] % 2, own[2] + own[2] % 2};
     long double *volume = ref_allocate(sides[0] * sides[1] * sides[2], sizeof(*volume));
     const int turns = options->start_level + options->level;
+    struct ref_kernel kernel = {.apart = 1};
 
     for (int64_t z = 0; z < sides[2]; z++)
         for (int64_t y = 0; y < sides[1]; y++)
@@ -340,8 +301,11 @@ ref_wavelet(const struct image_type_case *each, long double *responses)
                     each->extent, x % own[0], y % own[1], each->demand.reversed ? own[2] - 1 - slice : slice)];
             }
     for (int turn = 1; turn <= turns; turn++)
-        for (int axis = 0; axis < (options->in_slice ? 2 : 3); axis++)
-            ref_wavelet_axis(sides, axis, options->wavelet, turn == turns && options->high[axis], volume);
+        for (int axis = 0; axis < (options->in_slice ? 2 : 3); axis++) {
+            ref_kernel_of_wavelet(&kernel, options->wavelet, turn == turns && options->high[axis]);
+            ref_filter_along((struct image_extent){sides[0], sides[1], sides[2]}, axis, &kernel, FILTER_PERIODIC,
+                             volume);
+        }
     for (int64_t z = 0; z < own[2]; z++)
         for (int64_t y = 0; y < own[1]; y++)
             for (int64_t x = 0; x < own[0]; x++)

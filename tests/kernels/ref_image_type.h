@@ -16,7 +16,7 @@ struct image_type_case {
 void image_type_make_case(struct image_type_case *each, uint64_t seed);
 void image_type_free_case(struct image_type_case *each);
 
-/* Writes the responses, NAN where there is none. */
+/* Writes the responses, NAN where they are absent. */
 void ref_image_type(const struct image_type_case *each, long double *responses);
 
 /* Returns the max difference of a response: of doubles, or of results that are rounded to 32 bits. */

@@ -69,7 +69,7 @@ struct job_spec {
     char **sha256;  /* digest of each input when it was received, or NULL; NULL: no digests */
     char **objects; /* absolute paths of annotation objects (RTSTRUCT, SEG, SR) */
     size_t object_count;
-    int64_t corrects;       /* job whose masks the last object corrects; 0: none */
+    int64_t corrects;       /* job whose masks the last object corrects, or 0 */
     struct job_mask *masks; /* one per program that the pipeline names */
     size_t mask_count;
     char **earlier; /* as in the file: the results that this job replaces */

@@ -45,7 +45,7 @@ corrections_match(const struct queue_corrected *job, const char *regions)
     return matches;
 }
 
-/* Returns 1 if a job of a series that the object refers to reads such objects, 0 if none does, or -errno. */
+/* Returns 1 if a job of a series that the object refers to reads such objects, 0 if not, or -errno. */
 static int
 corrections_is_input(struct core *core, int64_t object_id, const struct queue_object *object)
 {

@@ -505,7 +505,7 @@ START_TEST(an_audit_row_is_final)
     strcpy(name, "1");
     ck_assert_int_eq(queue_delete_filter(s.queue, &filter), 0);
     assert_answer(&s, "SELECT count(*) FROM v_saved_filters WHERE person = 'jane' AND list = 'work'", "49");
-    /* one look per person, job and hour, and none of a job that there is not */
+    /* one look per person, job and hour; an unknown job must have no row */
     struct queue_audit look = audit;
     look.role = "viewer";
     for (int i = 0; i < 4; i++)
