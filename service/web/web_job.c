@@ -26,8 +26,15 @@ struct job_finding {
     const char *segment, *measure, *unit;
     double found, low, high;
     bool is_bounded;  /* low and high are known */
-    const char *text; /* of a broken expectation; NULL: as expected, or without expectation */
+    const char *text; /* of a broken expectation, or NULL */
 };
+
+/* Returns whether the number is outside its range. An empty segment breaks one expectation, whatever its numbers are. */
+static bool
+job_is_outside(const struct job_finding *finding)
+{
+    return finding->is_bounded && (finding->found < finding->low || finding->found > finding->high);
+}
 
 /* Draws the range as a band in the middle half of a bar, and the number as a mark within the bar. */
 static void
@@ -44,7 +51,7 @@ job_put_bar(const struct job_finding *finding, FILE *out)
             "<svg class=\"j-bar\" aria-hidden=\"true\"><rect class=\"track\" y=\"7\" width=\"100%%\" height=\"4\"/>"
             "<rect class=\"band\" x=\"25%%\" y=\"5\" width=\"50%%\" height=\"8\"/>"
             "<svg x=\"%.1f%%\" y=\"9\" overflow=\"visible\"><circle class=\"%s\" r=\"4.5\"/></svg></svg>",
-            shown, finding->text ? "broken" : "mark");
+            shown, finding->text || job_is_outside(finding) ? "broken" : "mark");
 }
 
 static void
@@ -61,12 +68,12 @@ job_put_finding(const struct job_finding *finding, FILE *out)
     fputs("</td><td class=\"j-range\" data-t=\"Range\">", out);
     job_put_bar(finding, out);
     fputs("</td><td data-t=\"State\">", out);
-    if (finding->text) {
+    if (finding->text || job_is_outside(finding))
         fputs("<strong class=\"failed\">Not as expected</strong> ", out);
+    if (finding->text)
         html_untrusted(finding->text, out);
-    } else if (finding->is_bounded) {
+    else if (finding->is_bounded && isfinite(finding->found) && !job_is_outside(finding))
         fputs("as expected", out);
-    }
     fputs("</td></tr>\n", out);
 }
 

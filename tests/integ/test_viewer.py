@@ -34,8 +34,8 @@ def browser(folder, width=1440, height=1000, dark=False, touch=False, scripts=Tr
         yield page
 
 
-def site_with_job(daemon, tmp_path, options=VIEWER):
-    site = site_of(daemon, tmp_path, options, pipelines=PIPELINES)
+def site_with_job(daemon, tmp_path, options=VIEWER, pipelines=PIPELINES):
+    site = site_of(daemon, tmp_path, options, pipelines=pipelines)
     head = SHARED / "ct-head-5mm"
     files = sorted(head.glob("*.dcm")) if os.environ.get("NOCTULE_PICTURES") and head.is_dir() else None
     drop(files or phantom(tmp_path / "ct", "--kind", "ct-head", "--size", "64x60x20", "--spacing", "3,3,6"), site.daemon.inbox / "a")
@@ -191,6 +191,17 @@ def test_without_scripts_there_is_a_picture_with_links(daemon, tmp_path):
     with browser(tmp_path / "profile", scripts=False) as chrome:
         open_job(chrome, site, job)
         assert errors_of(chrome) == []
+
+
+def test_an_empty_segment_is_not_as_expected(daemon, tmp_path):
+    """It breaks one expectation, that of voxels. Its volume of 0 ml is outside the expected range, too."""
+    empty = PIPELINES.replace("[ 10.0, 90.0 ]", "[ 30000.0, 30001.0 ]")
+    site, job = site_with_job(daemon, tmp_path, pipelines=empty)
+    (part,) = re.findall(r"<h2>Found and expected</h2>(.*?)</section>", site.text(f"job?id={job['job']}"), re.S)
+    rows = [[re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row, re.S)]
+            for row in re.findall(r"<tr>(.*?)</tr>", part.partition("<tbody>")[2], re.S)]
+    (volume,) = (row for row in rows if row[:2] == ["Soft tissue", "volume"])
+    assert volume[2:4] == ["0 ml", "1 to 2"] and volume[5].strip() == "Not as expected"
 
 
 def test_found_and_expected_results_and_provenance(daemon, tmp_path):
