@@ -46,6 +46,15 @@ text_line_length(const char *text)
     return is_control ? 0 : text_utf8_length(text);
 }
 
+size_t
+text_characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}
+
 bool
 text_is_uid(const char *text)
 {

@@ -22,6 +22,9 @@ size_t text_utf8_length(const char *text);
 /* Likewise, but returns 0 for control characters (C0, DEL and C1), which must not reach a line of text. */
 size_t text_line_length(const char *text);
 
+/* Returns the number of characters of UTF-8 text. */
+size_t text_characters(const char *text);
+
 /* Checks the form of a UID: 1 to 64 digits and points. */
 bool text_is_uid(const char *text);
 

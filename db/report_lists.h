@@ -180,7 +180,8 @@ struct report_list {
 
 extern const struct report_list report_lists[REPORT_LIST_COUNT];
 
-#define REPORT_MARK 1024
+#define REPORT_TEXT_MAX 256 /* characters of a text that is searched for, or given to the API */
+#define REPORT_MARK     1024
 
 /* The rows of a list. */
 struct report_table {

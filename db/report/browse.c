@@ -16,7 +16,6 @@
 enum {
     BROWSE_VALUES = 2 * REPORT_FIELDS + 4, /* each field has at most two: the text and its pseudonym */
     OPTIONS_MAX = 200,
-    TEXT_MAX = 256, /* characters of a text that is searched for */
     AMOUNT_MAX = 1000000000,
 };
 
@@ -116,22 +115,13 @@ browse_number(struct browse *b, const struct report_field *field, const char *te
     return 0;
 }
 
-static size_t
-browse_characters(const char *text)
-{
-    size_t count = 0;
-    for (; *text; text++)
-        count += ((unsigned char)*text & 0xc0) != 0x80;
-    return count;
-}
-
 static int
 browse_value(struct browse *b, const struct report_field *field, const char *text, struct database_value *value)
 {
     if (field->form == REPORT_COUNT || field->form == REPORT_AMOUNT)
         return browse_number(b, field, text, value);
     *value = value_text(text);
-    if (browse_characters(text) > TEXT_MAX)
+    if (text_characters(text) > REPORT_TEXT_MAX)
         return browse_refuse(b, field->key, "the text is too long");
     if (field->form == REPORT_MOMENT) {
         char *at = b->moments[b->moment_count++];

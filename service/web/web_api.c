@@ -216,6 +216,9 @@ api_check_values(struct api_call *call)
         const char *value = call->values[i];
         if (!value && parameter->is_needed)
             return api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter", "parameter %s: it is missing", parameter->key);
+        if (value && text_characters(value) > REPORT_TEXT_MAX)
+            return api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter", "parameter %s: it has more than %d characters",
+                              parameter->key, REPORT_TEXT_MAX);
         if (value && parameter->is_moment && report_moment(value, 0, at) != 0)
             return api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter",
                               "parameter %s: a time is expected, such as 2026-01-31", parameter->key);

@@ -42,7 +42,7 @@ schema_text(struct json *json, const char *in)
     else
         json_string(json, "type", "string");
     json_integer(json, "minLength", 1);
-    json_integer(json, "maxLength", 256);
+    json_integer(json, "maxLength", REPORT_TEXT_MAX);
     json_string(json, "pattern", in_body ? "^" BODY_LINE "+$" : "^" QUERY_TEXT "+$");
 }
 

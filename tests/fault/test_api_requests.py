@@ -14,6 +14,7 @@ from test_decide import ALL
 from test_page import PIPELINES, busy_site
 
 SECONDS = int(float(os.environ.get("NOCTULE_API_SECONDS", "30")))
+EXAMPLES = ["--max-examples", "2000"] if SECONDS > 300 else []  # the default of 100 ends after 15 minutes
 PATIENT = SHARED / "ct-head-5mm"
 OPERATORS = {f"operator-{number}": hashlib.sha256(f"operator {number}".encode()).hexdigest()[:32] for number in range(300)}
 MEASURED = """texture = ( {{ profile = "ibsi-b"; resample = {{ in_plane_mm = 7.0; }}; }} ); deliver = [ "PACS" ]; }},"""
@@ -91,7 +92,7 @@ def test_each_answer_is_as_documented(site, tmp_path):
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)
     with open(tmp_path / "out", "wb") as out:
         code = subprocess.call([sys.executable, "-m", "schemathesis.cli", "run", f"{own}/api/v1/openapi.json", "--checks", "all",
-                                "--max-time", str(SECONDS), "--request-timeout", "60", "--no-color", "--continue-on-failure",
+                                "--max-time", str(SECONDS), *EXAMPLES, "--request-timeout", "60", "--no-color", "--continue-on-failure",
                                 # What is valid depends on the action, or on a login.
                                 "--exclude-path-regex", "/(decisions|session|session/end|views)$",
                                 "-H", f"Authorization: Bearer {OPERATORS['operator-0']}"], cwd=tmp_path, stdout=out, stderr=subprocess.STDOUT,

@@ -314,6 +314,8 @@ def test_rules_for_a_described_series(site):
     (condition,) = second["conditions"]
     assert condition["condition"] == "modality MR" and not condition["holds"] and "CT" in condition["reason"]
     problem(site, "rules/try?inbox=none", 404, "NOT_FOUND")
+    assert holding(f"?modality=CT&description={'%C3%A9' * 256}") == ["head-ct"]
+    problem(site, f"rules/try?modality=CT&description={'%C3%A9' * 257}", 400, "BAD_PARAMETER")
 
 
 def test_nothing_is_written(site):

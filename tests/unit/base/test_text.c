@@ -53,6 +53,14 @@ START_TEST(lengths_of_characters)
 
 END_TEST
 
+START_TEST(characters_are_counted)
+{
+    ck_assert_uint_eq(text_characters(""), 0);
+    ck_assert_uint_eq(text_characters("a\u00e9\u3042\U0001d11e"), 4);
+}
+
+END_TEST
+
 START_TEST(ends_are_mended)
 {
     static const char *const cases[][2] = {
@@ -116,6 +124,7 @@ main(void)
     tcase_add_test(tests, base_names);
     tcase_add_test(tests, texts_without_memory_are_null);
     tcase_add_loop_test(tests, lengths_of_characters, 0, (int)(sizeof characters / sizeof characters[0]));
+    tcase_add_test(tests, characters_are_counted);
     tcase_add_test(tests, ends_are_mended);
     tcase_add_test(tests, texts_in_memory);
     suite_add_tcase(suite, tests);
