@@ -200,7 +200,7 @@ image_type_table(const struct image_type_demand *demand, double table[IMAGE_TYPE
                 (2 * degree + 1) / (4 * 0x1.921fb54442d18p1) * image_type_legendre(degree, angle);
         }
     for (int i = 0; i < 3 * IMAGE_TYPE_VERTICES; i++)
-        table[i] *= demand->options.radius;
+        table[i] *= i % 3 == 0 && demand->reversed ? -demand->options.radius : demand->options.radius;
 }
 
 /* ------------------------------------------------------------------------------------- plan -- */

@@ -114,7 +114,9 @@ def test_levels_of_wavelets_and_other_settings(measured, tmp_path, wavelet):
 
 
 def icosphere(subdivisions, radius):
-    """Vertices as trimesh.creation.icosphere: those of an icosahedron, and the middles of its edges."""
+    """Vertices as trimesh.creation.icosphere: those of an icosahedron, and the middles of its edges. trimesh 5.2.0 has the same 42
+    within one unit in the last place. With its vertices pyradiomics' responses of the five cases, for radius 1 and 2, are the
+    same within 2.2e-14, and so are all features."""
     assert subdivisions == 1
     golden = (1 + 5 ** 0.5) / 2
     corners = [(0, a, b * golden) for a in (1, -1) for b in (1, -1)]
@@ -137,13 +139,21 @@ def modules(monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, name, module)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_lbp_in_space_of_a_case(modules, measured, case):
+    """Noctule sorts the slices of the brains the other way."""
+    image, mask = (BASELINE / f"{case}_{kind}.nrrd" for kind in ("image", "label"))
+    file, row = measured("setting: { binWidth: 0.37 }\nimageType:\n  LBP3D: {}\n", image, mask)
+    theirs = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(str(image), str(mask))
+    assert assert_equal(row, theirs) == 3 * 91
+
+
+@pytest.mark.parametrize("hand", (1, -1), ids=("right", "left"))
 @pytest.mark.parametrize("kind", ("int16", "float64"))
-def test_lbp_in_space(modules, measured, tmp_path, kind):
+def test_lbp_in_space(modules, measured, tmp_path, kind, hand):
     values, inside = ball((16, 22, 23), 4)
     values = np.round(values * 300) if kind == "int16" else values * 100
-    image, region = (SimpleITK.GetImageFromArray(a) for a in (values.astype(kind), inside.astype(np.uint8)))
-    SimpleITK.WriteImage(image, str(tmp_path / "image.nrrd"))
-    SimpleITK.WriteImage(region, str(tmp_path / "mask.nrrd"))
+    image, region = write_pair(tmp_path, values.astype(kind), inside, hand)
     text = "setting: { binWidth: 0.37 }\nimageType:\n  LBP3D: { lbp3DLevels: 3 }\n"
     file, row = measured(text, tmp_path / "image.nrrd", tmp_path / "mask.nrrd")
     theirs = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(image, region)

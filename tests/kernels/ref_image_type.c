@@ -477,7 +477,8 @@ ref_lbp_3d(const struct image_type_case *each, long double *responses)
         for (int v = 0; v < points; v++) { /* the first component is that of slices; as places, these are doubles */
             const long double at[3] = {(double)(i % sides[0]) + (double)vertices[v][2],
                                        (double)(i / sides[0] % sides[1]) + (double)vertices[v][1],
-                                       (double)(i / (sides[0] * sides[1])) + (double)vertices[v][0]};
+                                       (double)(i / (sides[0] * sides[1])) +
+                                           (double)(each->demand.reversed ? -vertices[v][0] : vertices[v][0])};
 
             samples[v] = ref_sample(each, coefficients, at);
             if (each->demand.whole)
