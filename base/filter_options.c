@@ -14,7 +14,11 @@ const char *const filter_kind_names[] = {
 const char *const filter_boundary_names[] = {"zero", "nearest", "periodic", "mirror", NULL};
 const char *const filter_pooling_names[] = {"none", "max", "mean", "min", NULL};
 const char *const filter_laws_names[] = {"L5", "E5", "S5", "W5", "R5", "L3", "E3", "S3", NULL};
-const char *const filter_wavelet_names[] = {"haar", "db2", "db3", "coif1", "coif3", NULL};
+const char *const filter_wavelet_names[] = {
+#define WAVELET(id, name, ...) name,
+#include "base/wavelets.def"
+    NULL,
+};
 const char *const filter_lbp_names[] = {"default", "ror", "uniform", NULL};
 const char *const filter_harmonic_names[] = {"m1", "m2", "m3", "m4", "k", NULL};
 

@@ -28,7 +28,12 @@ enum filter_pooling { FILTER_ONE, FILTER_MAX, FILTER_MEAN_OF, FILTER_MIN, FILTER
 
 enum filter_laws { LAWS_L5, LAWS_E5, LAWS_S5, LAWS_W5, LAWS_R5, LAWS_L3, LAWS_E3, LAWS_S3, LAWS_KERNELS };
 
-enum filter_wavelet { WAVELET_HAAR, WAVELET_DB2, WAVELET_DB3, WAVELET_COIF1, WAVELET_COIF3, WAVELETS };
+enum filter_wavelet {
+
+#define WAVELET(id, ...) WAVELET_##id,
+#include "base/wavelets.def"
+    WAVELETS,
+};
 
 /* Codes of a local binary pattern: the bits themselves, the least rotation of them, or the number of 1 in uniform ones. */
 enum filter_lbp { LBP_DEFAULT, LBP_ROR, LBP_UNIFORM, LBP_METHODS };

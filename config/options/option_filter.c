@@ -73,7 +73,7 @@ static const struct option_row filter_rows[] = {
      .help = "kernels along columns, rows and slices: Laws' L5, E5, S5, W5, R5, L3, E3 or S3, such as \"L5E5E5\"; "
              "wavelets' low-pass L or high-pass H, such as \"LLH\"; orders of a Riesz transform, such as \"020\""},
     {ROW(filter_options, choice, wavelet), NULL, .choices = filter_wavelet_names,
-     ONLY_WITH("kind", FILTER_WITH_WAVELET), .help = "mother wavelet: Haar, Daubechies 2 or 3, Coiflet 1 or 3"},
+     ONLY_WITH("kind", FILTER_WITH_WAVELET), .help = "mother wavelet, by its name in PyWavelets"},
     {ROW(filter_options, integer, level), "1", LIMITS(1, FILTER_MAX_LEVEL), ONLY_WITH("kind", FILTER_WITH_LEVEL),
      .later = true, .help = "decomposition level"},
     {ROW(filter_options, choice, pooling), "\"none\"", .choices = filter_pooling_names,

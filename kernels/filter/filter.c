@@ -74,9 +74,10 @@ filter_run(struct kernels_lane *lane, enum filter_kind kind, const struct filter
         filter_reach(demand, reach);
     for (int axis = 0; axis < 3; axis++)
         if (reach[axis] > FILTER_MAX_REACH && reach[axis] < INT32_MAX)
-            return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
-                             "a filter has more than %d voxels to each side: use a smaller sigma_mm or larger voxels",
-                             FILTER_MAX_REACH);
+            return error_set(
+                error, -E2BIG, CODE_VOLUME_TOO_LARGE,
+                "a filter has more than %d voxels to each side: use a smaller sigma_mm or level, or larger voxels",
+                FILTER_MAX_REACH);
     if (id == KERNELS_SPECTRAL && spectral_check(demand, &lane->extent) == -E2BIG)
         return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
                          "this filter needs more than %d values along a side of the volume", FFT_MAX_SIDE);

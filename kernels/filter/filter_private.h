@@ -28,7 +28,7 @@ struct filter_task {
 double filter_step_of(double bound);
 
 /* Writes the low-pass or high-pass filter of a decomposition. Returns its number of taps. */
-#define FILTER_MAX_WAVELET 18
+#define FILTER_MAX_WAVELET 40
 int filter_wavelet_taps(enum filter_wavelet wavelet, bool high, double *taps);
 
 /* Returns the place within the volume whose value counts at place i; -1: there the value is 0. */

@@ -417,6 +417,7 @@ double
 image_type_bound(const struct image_type_demand *demand, double limit)
 {
     const struct filter_options *options = &demand->options;
+    const int turns = options->start_level + options->level;
     double taps[FILTER_MAX_WAVELET], sum = 0, bound = limit;
 
     switch (options->kind) {
@@ -427,12 +428,13 @@ image_type_bound(const struct image_type_demand *demand, double limit)
     case FILTER_PYRADIOMICS_LOG: /* the second derivative has a sum of absolute weights below 1 */
         return 4 * limit;
     case FILTER_PYRADIOMICS_WAVELET:
-        for (int turn = 0; turn < 3 * (options->start_level + options->level); turn++) {
-            const int count = filter_wavelet_taps(options->wavelet, false, taps);
+        for (int i = 0; i < 3 * turns; i++) {
+            const bool high = i / 3 == turns - 1 && options->high[i % 3];
+            const int count = filter_wavelet_taps(options->wavelet, high, taps);
 
             sum = 0;
-            for (int i = 0; i < count; i++)
-                sum += fabs(taps[i]);
+            for (int t = 0; t < count; t++)
+                sum += fabs(taps[t]);
             bound *= sum;
         }
         return bound;

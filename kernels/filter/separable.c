@@ -24,35 +24,34 @@ static const struct {
     [LAWS_E3] = {3, {-1, 0, 1}, true},         [LAWS_S3] = {3, {-1, 2, -1}, false},
 };
 
-/* Low-pass filters of decomposition. The high-pass has them in reverse order, and alternating signs. */
+/* Low-pass filters of decomposition. */
 static const struct {
     int count;
     double taps[FILTER_MAX_WAVELET];
 } wavelet_taps[WAVELETS] = {
-    [WAVELET_HAAR] = {2, {0.7071067811865476, 0.7071067811865476}},
-    [WAVELET_DB2] = {4, {-0.12940952255126037, 0.2241438680420134, 0.8365163037378079, 0.48296291314453416}},
-    [WAVELET_DB3] = {6,
-                     {0.03522629188570953, -0.08544127388202666, -0.13501102001025458, 0.45987750211849154,
-                      0.8068915093110925, 0.33267055295008263}},
-    [WAVELET_COIF1] = {6,
-                       {-0.015655728135791993, -0.07273261951252645, 0.3848648468648578, 0.8525720202116004,
-                        0.3378976624574818, -0.07273261951252645}},
-    [WAVELET_COIF3] = {18,
-                       {-3.459977319727278e-05, -7.0983302506379e-05, 0.0004662169598204029, 0.0011175187708306303,
-                        -0.0025745176881367972, -0.009007976136730624, 0.015880544863669452, 0.03455502757329774,
-                        -0.08230192710629983, -0.07179982161915484, 0.42848347637737, 0.7937772226260872,
-                        0.40517690240911824, -0.06112339000297255, -0.06577191128146936, 0.023452696142077168,
-                        0.007782596425672746, -0.003793512864380802}},
+
+#define WAVELET(id, name, ...) {sizeof((double[]){__VA_ARGS__}) / sizeof(double), {__VA_ARGS__}},
+#include "base/wavelets.def"
 };
+
+/* The high-pass filter has the low-pass taps of the dual wavelet in reverse order, and alternating signs. Orthogonal wavelets
+ * are their own duals. */
+static enum filter_wavelet
+wavelet_dual(enum filter_wavelet wavelet)
+{
+    const enum filter_wavelet pairs = WAVELET_RBIO1_1 - WAVELET_BIOR1_1;
+
+    return wavelet < WAVELET_BIOR1_1 ? wavelet : wavelet < WAVELET_RBIO1_1 ? wavelet + pairs : wavelet - pairs;
+}
 
 int
 filter_wavelet_taps(enum filter_wavelet wavelet, bool high, double *taps)
 {
-    const double *low = wavelet_taps[wavelet].taps;
+    const double *low = wavelet_taps[wavelet].taps, *dual = wavelet_taps[wavelet_dual(wavelet)].taps;
     const int count = wavelet_taps[wavelet].count;
 
     for (int i = 0; i < count; i++)
-        taps[i] = high ? (i % 2 ? 1 : -1) * low[count - 1 - i] : low[i];
+        taps[i] = high ? (i % 2 ? 1 : -1) * dual[count - 1 - i] : low[i];
     return count;
 }
 

@@ -97,7 +97,7 @@ def test_random_images(measured, tmp_path, more, kind, hand):
     assert assert_equal(row, theirs, loose) > (9 + bands) * 80
 
 
-@pytest.mark.parametrize("wavelet", ("db3", "coif3"))
+@pytest.mark.parametrize("wavelet", ("db3", "coif3", "sym5", "db20", "bior2.2", "rbio3.1"))
 def test_levels_of_wavelets_and_other_settings(measured, tmp_path, wavelet):
     values, inside = ball((14, 21, 24), 5)
     image, region = (SimpleITK.GetImageFromArray(a) for a in (values * 100, inside.astype(np.uint8)))
@@ -222,7 +222,7 @@ def test_a_volume_that_is_too_small_for_log(run, tmp_path):  # noqa: F811
 @pytest.mark.parametrize("text, message", (
     ("imageType:\n  Colour: {}\n", "imageType Colour is not available"),
     ("imageType:\n  LoG: {}\n", "imageType LoG needs sigma"),
-    ("imageType:\n  Wavelet: { wavelet: sym4 }\n", "wavelet: sym4 is not available"),
+    ("imageType:\n  Wavelet: { wavelet: dmey }\n", "wavelet: dmey is not available"),
     ("imageType:\n  LBP2D: { lbp2DMethod: var }\n", "lbp2DMethod: var is not available"),
     ("imageType:\n  Wavelet: { normalize: true }\n", "setting normalize must be in the part setting"),
     ("setting:\n  resegmentRange: [-3, 3]\n  resegmentMode: sigma\nimageType:\n  Square: {}\n",

@@ -20,6 +20,9 @@ struct ref_kernel {
     long double taps[640];
 };
 
+/* Returns one of the wavelets that the reference has. */
+enum filter_wavelet ref_random_wavelet(uint64_t *random);
+
 /* Sets the taps of PyWavelets' decomposition filter, and its centre. */
 void ref_kernel_of_wavelet(struct ref_kernel *kernel, enum filter_wavelet which, bool high);
 

@@ -17,9 +17,6 @@
 void
 image_type_make_case(struct image_type_case *each, uint64_t seed)
 {
-    static const enum filter_wavelet wavelets[] = {WAVELET_COIF1, WAVELET_HAAR, WAVELET_DB2, WAVELET_DB3,
-                                                   WAVELET_COIF3};
-
     uint64_t random = seed;
     struct filter_options *options = &each->demand.options;
     const bool is_whole = seed / 9 % 3 == 1;
@@ -32,7 +29,7 @@ image_type_make_case(struct image_type_case *each, uint64_t seed)
                                          1 + ref_random_below(&random, 14)};
     options->kind = (enum filter_kind)(FILTER_PYRADIOMICS_SQUARE + seed % 9);
     options->sigma_mm = 0.25 * (double)(1 + ref_random_below(&random, 16));
-    options->wavelet = wavelets[ref_random_below(&random, 5)];
+    options->wavelet = ref_random_wavelet(&random);
     options->in_slice = ref_random_below(&random, 4) == 0;
     options->level = 1 + (int)ref_random_below(&random, 2);
     options->start_level = (int)ref_random_below(&random, 2);
