@@ -291,7 +291,8 @@ begin_volume(struct job *job)
     set_up_segmentation(job);
     int rc = segmentation_prepare(&job->segmentation, &demand, error);
     struct segment_bytes *bytes = &job->segmentation.bytes;
-    const int64_t written = results_bytes(job->pipeline, job->source.grid.stack, job->compute->threads);
+    const int64_t written =
+        results_bytes(job->pipeline, job->spec->slices, job->source.grid.stack, job->compute->threads);
     if (written > bytes->passing) { /* results are written when segmentation has returned its memory */
         demand.beside_bytes += written - bytes->passing;
         bytes->passing = written;

@@ -225,11 +225,13 @@ const struct api_route api_routes[] = {
     LIST("jobs/{job}/events", BROWSE_EVENTS, .summary = "Events of a job, oldest first (v_events)", .is_of_job = true),
     LIST("jobs/{job}/features", BROWSE_FEATURES, .summary = "Features of a job (v_features)", .is_of_job = true),
     {.path = "jobs/{job}/planes",
-     .summary = "The file of a job for the slice viewer: size, unit, window, segments and views",
+     .summary = "The file of a job for the slice viewer: size, unit, window, segments, views, and the largest error "
+                "of its values (`error_max`; 0: exact)",
      .kind = API_ELSEWHERE,
      .types = {JSON}},
     {.path = "jobs/{job}/planes/{plane}/{index}",
-     .summary = "A plane: 16-bit values and masks (format: service/web/web_planes.h)",
+     .summary = "A plane: 16-bit values, rounded by at most `error_max` of the file, and exact masks (format: "
+                "service/web/web_planes.h)",
      .kind = API_ELSEWHERE,
      .types = {BYTES}},
     {.path = "jobs/{job}/planes/{plane}/{index}.png",

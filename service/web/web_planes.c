@@ -137,6 +137,7 @@ planes_describe(const struct slices_volume *volume, FILE *out)
     json_begin_object(&json, NULL);
     json_integer(&json, "file", volume->check);
     json_string(&json, "unit", volume->unit);
+    json_number(&json, "error_max", slices_error(volume));
     json_boolean(&json, "monochrome1", volume->monochrome1);
     json_begin_object(&json, "window");
     json_number(&json, "low", volume->window[0]);

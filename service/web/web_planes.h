@@ -16,8 +16,8 @@
 bool web_planes_is_path(const char *path);
 
 /*
- * Answers such a path. The first is JSON: size, unit, window, segments and views. The second has values and masks for the
- * script, little endian:
+ * Answers such a path. The first is JSON: size, unit, window, segments, views, and the largest error of a value, since the
+ * file may have rounded values. The second has values and masks for the script, little endian:
  *
  *     0    8 bytes   "NOCTPLN1"
  *     8    u32       offset of the values

@@ -81,6 +81,13 @@ viewer_put_legend(const struct slices_volume *volume, FILE *out)
     fputs("</ul>", out);
 }
 
+/* Returns the unit as people write it. */
+static const char *
+viewer_unit(const struct slices_volume *volume)
+{
+    return strcmp(volume->unit, "[hnsf'U]") == 0 ? "HU" : strcmp(volume->unit, "1") == 0 ? "" : volume->unit;
+}
+
 static void
 viewer_put_plane(const struct web_view *view, const struct slices_volume *volume, const struct viewer_place *place)
 {
@@ -92,7 +99,7 @@ viewer_put_plane(const struct web_view *view, const struct slices_volume *volume
     fprintf(out, "<section class=\"viewer\" aria-label=\"Slices\" data-planes=\"api/v1/jobs/%" PRId64 "/planes\"",
             place->job);
     fprintf(out, " data-view=\"%s\" data-at=\"%d\" data-unit=\"", slices_view_keys[place->view], place->at);
-    html_text(strcmp(volume->unit, "[hnsf'U]") == 0 ? "HU" : strcmp(volume->unit, "1") == 0 ? "" : volume->unit, out);
+    html_text(viewer_unit(volume), out);
     fprintf(out, "\"><figure><img src=\"api/v1/jobs/%" PRId64 "/planes/%s/%d.png\" ", place->job,
             slices_view_keys[place->view], place->at);
     fprintf(out, "alt=\"The %s slice %d of %d with outlines of the segments\">", viewer_names[place->view],
@@ -101,6 +108,11 @@ viewer_put_plane(const struct web_view *view, const struct slices_volume *volume
     if (*text)
         fprintf(out, ", %s. Left edge: %s, upper edge: %s", text, edges[0], edges[2]);
     fputs("</figcaption></figure>", out);
+    if (volume->step > 1) {
+        fprintf(out, "<p class=\"v-rounded\">Values are rounded to &plusmn;%.3g ", slices_error(volume));
+        html_text(viewer_unit(volume), out);
+        fputs(" at most. Segments are exact.</p>\n", out);
+    }
     viewer_put_legend(volume, out);
     viewer_put_steps(place, out);
     fputs("</section>\n", out);

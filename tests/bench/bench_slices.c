@@ -2,7 +2,7 @@
  * bench_slices.c - times the brick file of the slice viewer: written, and planes of each view read. Prints a JSON line.
  *
  *   bench_slices                              a body of 512 x 512 x 600 voxels in air, both with noise, and 4 segments
- *   bench_slices COLUMNS ROWS SLICES FILE     16-bit values of the file, without segments
+ *   bench_slices COLUMNS ROWS SLICES FILE LOW HIGH     16-bit values of the file and its grey window, without segments
  *
  * Environment: THREADS, of the writer (1).
  */
@@ -81,7 +81,7 @@ int
 main(int count, char **arguments)
 {
     int32_t size[3] = {512, 512, 600};
-    for (int i = 0; i < 3 && count == 5; i++)
+    for (int i = 0; i < 3 && count == 7; i++)
         size[i] = (int32_t)strtol(arguments[1 + i], NULL, 10);
     const size_t voxels = (size_t)size[0] * (size_t)size[1] * (size_t)size[2];
     const int64_t words = (size[0] + 63) / 64;
@@ -100,23 +100,24 @@ main(int count, char **arguments)
         pointers[s] = &masks[s];
         must(bits[s] != NULL, "memory");
     }
-    if (count == 5) {
+    if (count == 7) {
         FILE *in = fopen(arguments[4], "rb");
         must(in && fread(values, 2, voxels, in) == voxels, "the file is too short");
         fclose(in);
     } else {
         fill(size, values, bits);
     }
-    struct slices_volume volume = {.size = {size[0], size[1], size[2]},
-                                   .pixel = IMAGE_INT16,
-                                   .has_geometry = true,
-                                   .spacing = {0.7, 0.7, 1},
-                                   .axes = {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                                   .window = {-100, 300},
-                                   .rescale_count = 1,
-                                   .rescales = &rescale,
-                                   .segment_count = count == 5 ? 0 : SEGMENTS,
-                                   .segments = segments};
+    const struct slices_volume volume = {
+        .size = {size[0], size[1], size[2]},
+        .pixel = IMAGE_INT16,
+        .has_geometry = true,
+        .spacing = {0.7, 0.7, 1},
+        .axes = {1, 0, 0, 0, 1, 0, 0, 0, 1},
+        .window = {count == 7 ? strtod(arguments[5], NULL) : -160, count == 7 ? strtod(arguments[6], NULL) : 240},
+        .rescale_count = 1,
+        .rescales = &rescale,
+        .segment_count = count == 7 ? 0 : SEGMENTS,
+        .segments = segments};
     const struct slices_request request = {&volume, values, pointers, threads ? (int)strtol(threads, NULL, 10) : 1};
     const int fd = memfd_create("slices", MFD_CLOEXEC);
     const double wall = seconds_of(CLOCK_MONOTONIC), processor = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
@@ -125,6 +126,11 @@ main(int count, char **arguments)
            size[0], size[1], size[2], seconds_of(CLOCK_MONOTONIC) - wall,
            seconds_of(CLOCK_PROCESS_CPUTIME_ID) - processor, (double)lseek(fd, 0, SEEK_END) / 1e6,
            (double)lseek(fd, 0, SEEK_END) / (2 * (double)voxels));
+    struct slices *file;
+    struct error error = {0};
+    must(slices_open(fd, &file, &error) == 0, error.message);
+    printf(", \"step\": %d", slices_volume_of(file)->step);
+    slices_close(file);
     for (enum slices_view view = 0; view < SLICES_VIEWS; view++)
         read_view(fd, view, size);
     puts("}");

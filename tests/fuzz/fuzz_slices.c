@@ -56,6 +56,8 @@ read_plane(struct slices *file, enum slices_view view, int32_t of_three)
     char edges[4][4], place[SLICES_PLACE];
     slices_edges(volume, &layout, edges);
     slices_place(volume, &layout, at, place);
+    must(volume->step >= 1 && volume->step <= 4096 && (volume->step & (volume->step - 1)) == 0);
+    must(slices_error(volume) >= 0);
     must(memchr(place, '\0', sizeof place) != NULL);
     const int rc = slices_read_plane(file, &layout, at, &plane, &error);
     if (rc)

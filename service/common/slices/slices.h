@@ -3,14 +3,14 @@
  *
  * The file, little endian:
  *
- *     0    8 bytes    "NOCTSLC2"
+ *     0    8 bytes    "NOCTSLC3"
  *     8    u32        bytes of the head, up to the index
  *     12   u32        low 32 bits of XXH3-64 over head and index, from byte 16 on
  *     16   3 u32      columns, rows, slices
  *     28   u8         pixel type (enum image_pixel)
  *     29   u8         1: MONOCHROME1, low values are white
  *     30   u8         1: spacing, origin and axes are known
- *     31   u8         0
+ *     31   u8         the largest shift of a block: values are rounded to multiples of at most 2^this. 0: all are exact
  *     32   u32        number of segments
  *     36   u32        number of rescales: 1, or one per slice
  *     40   3 f64      spacing in mm
@@ -26,21 +26,32 @@
  * A block has 16 x 16 x 16 voxels, fewer at the upper ends. Blocks are in the order of their voxels: x fastest. Any plane of
  * 512 x 512 x 600 voxels thus needs at most 1,216 blocks of 38,912. A block:
  *
- *     u8     the prediction: 0 median, 1 upper, 2 mean, 3: all voxels have the first value, and the next two are absent
+ *     u8     lower half: the prediction, 0 median, 1 upper, 2 mean; 3: all voxels have the first value, and all up to the
+ *            segments is absent. Upper half: the shift
  *     i16    the first value
- *     u4 *   per row, y fastest, then z: bits of its differences; 15 stands for 16. The lower half of a byte comes first
- *     u16 *  the differences: words with 16 bits of each voxel of a row, x fastest. Bits of a row follow those of the one before
+ *            per slice the table of its widths, two per row, y fastest: the bits of the differences of voxels 0 to 7, and of
+ *            8 to 15, which rows of at most 8 voxels lack. 15 stands for 16
+ *       u8   lower half: the base; upper half: the form
+ *       u*   per width, as it is above the base: 0, 1, 2 or 4 bits in the forms 0 to 3, the lowest bits of a byte first
+ *     u16 *  the differences: words with 16 bits of each of 8 voxels, or of those of a shorter row. Bits of the next voxels
+ *            follow those of the ones before
  *     per segment with a voxel in the block: u16 its number, plus 0x8000 if it has all voxels; else a bit per row, set if the
  *            row differs from the one before, and u16 per such row: bit x is set if the voxel belongs to the segment
  *
- * Values are 16 bits: 8-bit values are widened, and unsigned ones are stored minus 32768. A difference is that of a value
- * from its prediction modulo 2^16, as 2d or -2d - 1. A row is predicted by whole rows: the upper one u, the one b in the slice
- * before, and the one d above b. Upper is u, smoothed along x in blocks of 16 columns: the mean of u and the mean of its left
- * and right neighbours within 8 voxels, rounded down. Mean is that of upper and b. Median is the median of u, b and u + b - d.
- * The upper row of a slice is predicted by b, the first slice by upper, and the first row by the first value.
+ * Values are 16 bits: 8-bit values are widened, and unsigned ones are stored minus 32768. They are divided by 2^shift and
+ * rounded to the nearest. One that would then be above the largest of its type is read as that. A difference is that of a
+ * value from its prediction modulo 2^16, as 2d or -2d - 1. A row is predicted by whole rows: the upper one u, the one b in
+ * the slice before, and the one d above b. Upper is u, smoothed along x in blocks of 16 columns: the mean of u and the mean
+ * of its left and right neighbours within 8 voxels, rounded down. Mean is that of upper and b. Median is the median of u, b
+ * and u + b - d. The upper row of a slice is predicted by b, the first slice by upper, and the first row by the first value.
  *
- * Values are stored without loss. No entropy coder: 4 bits per row and shifts of whole rows take a fifth of its time, for 1
- * to 5 % more of the volume's bytes. Rows are vectors, for the writer and the reader.
+ * Masks are exact. Values are exact if the file then has at most a quarter of the bytes of 16-bit voxels. Otherwise the
+ * blocks with the most noise are rounded, by the smallest steps with which it has, as a sample of blocks shows. Two limits may
+ * prevent it. A step is at most SLICES_GREYS of 256 greys of the window, so the error is at most half of that. A rounded block
+ * still needs about 3 bits per voxel, so its noise is larger than the step.
+ *
+ * No entropy coder: widths of 8 voxels and shifts of vectors take a fifth of its time. Rows are vectors, for the writer and
+ * the reader.
  */
 #ifndef NOCTULE_SERVICE_COMMON_SLICES_SLICES_H
 #define NOCTULE_SERVICE_COMMON_SLICES_SLICES_H
@@ -48,7 +59,13 @@
 #include "base/error.h"
 #include "base/image.h"
 
-enum { SLICES_LABEL = 256, SLICES_UNIT = 16, SLICES_SEGMENTS = 0x7fff };
+enum {
+    SLICES_LABEL = 256,
+    SLICES_UNIT = 16,
+    SLICES_SEGMENTS = 0x7fff,
+    SLICES_GREYS =
+        8, /* max step of rounded values, in 256ths of the grey window: 4 exceed a quarter of the bytes more often */
+};
 
 #define SLICES_FILE "slices.nslc"
 
@@ -69,6 +86,7 @@ struct slices_volume {
     struct image_rescale *rescales;
     int32_t segment_count;
     struct slices_segment *segments;
+    int32_t step;   /* largest step of stored values, a power of two; 1: all are exact. Set by slices_open() */
     uint32_t check; /* of the head and the index: differs if the file was made of other results */
 };
 
@@ -83,11 +101,12 @@ struct slices_request {
 };
 
 /*
- * Writes the file to `fd`, which must be empty. The bytes do not depend on the number of threads. Uses at most about 40 MiB,
- * and more for planes wider than 16,384 columns.
- * Returns 0 or -errno.
+ * Writes the file to `fd`, which must be empty. The bytes do not depend on the number of threads. Returns 0 or -errno.
  */
 int slices_write(const struct slices_request *request, int fd);
+
+/* Returns a bound of the memory for it. */
+int64_t slices_write_bytes(const int32_t size[3], size_t segment_count, int threads);
 
 /* ------------------------------------------------------------------------------- reading ---- */
 
@@ -95,6 +114,9 @@ enum slices_view { SLICES_AXIAL, SLICES_CORONAL, SLICES_SAGITTAL, SLICES_VIEWS }
 
 /* The path of a view in addresses: "ax", "cor", "sag". */
 extern const char *const slices_view_keys[SLICES_VIEWS];
+
+/* Returns the largest error of a value, after the rescale. */
+double slices_error(const struct slices_volume *volume);
 
 /* How a view lies in the volume. Axes are 0: columns, 1: rows, 2: slices. */
 struct slices_layout {

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define SLICES_MAGIC "NOCTSLC2"
+#define SLICES_MAGIC "NOCTSLC3"
 
 enum {
     BLOCK_EDGE = 16,
@@ -14,12 +14,17 @@ enum {
     BLOCK_PARTS = BLOCK_EDGE / BLOCK_LANES,
     BLOCK_ROWS = BLOCK_EDGE * BLOCK_EDGE,
     BLOCK_VOXELS = BLOCK_EDGE * BLOCK_ROWS,
-    BLOCK_FULL = 0x8000,                                      /* a segment that has all voxels */
-    BLOCK_CHANGES = BLOCK_ROWS / 8,                           /* max bytes with a bit per row */
-    BLOCK_VALUES_MAX = 3 + BLOCK_ROWS / 2 + 2 * BLOCK_VOXELS, /* max bytes of the values */
-    BLOCK_MASK_MAX = 2 + BLOCK_CHANGES + 2 * BLOCK_ROWS,      /* max bytes per segment */
+    BLOCK_FULL = 0x8000,            /* a segment that has all voxels */
+    BLOCK_CHANGES = BLOCK_ROWS / 8, /* max bytes with a bit per row */
+    BLOCK_BIT = 16,                 /* parts of a bit in estimates */
+    BLOCK_SHIFT_MAX = 12,           /* of rounded values */
+    BLOCK_SLACK = 64,               /* bytes that are read or written beyond the end */
+    /* Max bytes of the values: per slice the form and 4 bits per width, then the words, and the slack. */
+    BLOCK_VALUES_MAX = 3 + BLOCK_EDGE * (1 + BLOCK_EDGE) + 2 * BLOCK_VOXELS + BLOCK_SLACK,
+    BLOCK_MASK_MAX = 2 + BLOCK_CHANGES + 2 * BLOCK_ROWS, /* max bytes per segment */
     HEAD_FIXED = 192,
     HEAD_CHECKED = 16, /* the checksum begins here */
+    HEAD_SHIFT = 31,
     HEAD_MAX = 64 << 20,
     INDEX_ROW = 8,
 };
@@ -33,13 +38,27 @@ struct block {
     block_lanes rows[BLOCK_ROWS][BLOCK_PARTS];
 };
 
-/* Writes at most BLOCK_VALUES_MAX bytes. Returns their end. */
-uint8_t *block_pack(const struct block *block, uint8_t *to);
+/* The prediction that needs the fewest bits in a slice of the block. */
+struct block_choice {
+    int way;
+    int32_t bits; /* that it needs per voxel, times BLOCK_BIT; an estimate */
+};
+
+struct block_choice block_choose(const struct block *block);
+
+/* Divides the voxels by 2^shift, rounded to the nearest; halves are rounded up. */
+void block_round(struct block *block, int shift);
 
 /*
- * Reads the rows of the first `slices` slices, of a block whose size is set. Returns the end of the values of all slices, or
- * NULL if the bytes are damaged.
+ * Writes the values of a block that was chosen and then rounded: at most BLOCK_VALUES_MAX bytes, the last BLOCK_SLACK of
+ * them unused. Returns their end.
  */
-const uint8_t *block_unpack(struct block *block, int32_t slices, const uint8_t *from, const uint8_t *end);
+uint8_t *block_pack(const struct block *block, int way, int shift, uint8_t *to);
+
+/*
+ * Reads the rows of the first `slices` slices, of a block whose size is set. Voxels above `most` become it. BLOCK_SLACK bytes after `end` must be readable.
+ * Returns the end of the values of all slices, or NULL if the bytes are damaged.
+ */
+const uint8_t *block_unpack(struct block *block, int32_t slices, int16_t most, const uint8_t *from, const uint8_t *end);
 
 #endif

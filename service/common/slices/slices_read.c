@@ -75,12 +75,13 @@ slices_take_fixed(const uint8_t *head, struct slices_volume *volume)
         volume->size[i] = (int32_t)size;
     }
     const uint32_t segments = slices_get_32(head + 32), rescales = slices_get_32(head + 36);
-    if (head[28] > IMAGE_UINT16 || segments > SLICES_SEGMENTS ||
+    if (head[28] > IMAGE_UINT16 || head[HEAD_SHIFT] > BLOCK_SHIFT_MAX || segments > SLICES_SEGMENTS ||
         (rescales != 1 && rescales != (uint32_t)volume->size[2]))
-        return "its pixel type, segments or rescales";
+        return "its pixel type, step, segments or rescales";
     volume->pixel = (enum image_pixel)head[28];
     volume->monochrome1 = head[29] & 1;
     volume->has_geometry = head[30] & 1;
+    volume->step = 1 << head[HEAD_SHIFT];
     volume->segment_count = (int32_t)segments;
     volume->rescale_count = (int32_t)rescales;
     bool fine = slices_get_numbers(head + 40, volume->spacing, 3) & slices_get_numbers(head + 64, volume->origin, 3) &
@@ -220,6 +221,15 @@ const struct slices_volume *
 slices_volume_of(const struct slices *file)
 {
     return &file->volume;
+}
+
+double
+slices_error(const struct slices_volume *volume)
+{
+    double slope = 0;
+    for (int32_t i = 0; i < volume->rescale_count; i++)
+        slope = fmax(slope, fabs(volume->rescales[i].slope));
+    return slope * (volume->step / 2);
 }
 
 /* --------------------------------------------------------------------------------- layout ---- */
@@ -417,7 +427,10 @@ slices_take_block(struct slices_reading *reading, const int64_t at[3], const uin
     for (int i = 0; i < 3; i++)
         block->size[i] = slices_size_of(reading->file, at[i], i);
     const int32_t slices = reading->layout.through == 2 ? reading->voxel % BLOCK_EDGE + 1 : block->size[2];
-    const uint8_t *after = block_unpack(block, slices, packed, packed + size);
+    if (size > 0 && 1 << (packed[0] >> 4) > reading->file->volume.step)
+        return "the step of a block";
+    const int16_t most = reading->file->volume.pixel == IMAGE_UINT8 ? UINT8_MAX : INT16_MAX;
+    const uint8_t *after = block_unpack(block, slices, most, packed, packed + size);
     if (!after)
         return "a block";
     slices_put_pixels(reading, at);
@@ -440,7 +453,7 @@ slices_take_row(struct slices_reading *reading, int64_t first, int64_t last, int
         return slices_refuse(error, "the size of a block");
     if ((size_t)bytes > reading->packed_room) {
         free(reading->packed);
-        reading->packed = malloc((size_t)bytes);
+        reading->packed = malloc((size_t)bytes + BLOCK_SLACK);
         reading->packed_room = reading->packed ? (size_t)bytes : 0;
         if (!reading->packed)
             return error_set_system(error, -ENOMEM, "read the slices");

@@ -541,8 +541,10 @@ results_write_all(struct results *results)
 }
 
 int64_t
-results_bytes(const struct conf_pipeline *pipeline, const struct geometry_stack *stack, int threads)
+results_bytes(const struct conf_pipeline *pipeline, enum job_slices slices, const struct geometry_stack *stack,
+              int threads)
 {
+    const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
     const int64_t slice = (int64_t)stack->columns * stack->rows * (int64_t)sizeof(float);
     const int64_t pictures =
         pipeline->results & CONF_RESULT_PICTURE ? picture_frames_bytes(stack, pipeline->segment_count, threads) : 0;
@@ -550,7 +552,8 @@ results_bytes(const struct conf_pipeline *pipeline, const struct geometry_stack 
     for (size_t g = 0; g < pipeline->texture_count; g++)
         if (pipeline->texture[g].response >> TEXTURE_RESPONSE_NIFTI & 1) /* doubles, of the series' voxels */
             volumes = volume_gzip_bytes(2 * slice, threads);
-    return pictures > volumes ? pictures : volumes;
+    const int64_t beside = slices == JOB_SLICES_NONE ? 0 : slices_write_bytes(size, pipeline->segment_count, threads);
+    return (pictures > volumes ? pictures : volumes) + beside;
 }
 
 int

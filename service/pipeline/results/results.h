@@ -45,8 +45,12 @@ struct results_request {
  */
 int results_write(const struct results_request *request, struct pipeline_report *report);
 
-/* Returns a bound of the memory for writing pictures and NIfTI files. Other objects need little besides the masks. */
-int64_t results_bytes(const struct conf_pipeline *pipeline, const struct geometry_stack *stack, int threads);
+/*
+ * Returns a bound of the memory for writing pictures, NIfTI files and, beside them, the file of the slice viewer if the job
+ * may have it. Other objects need little besides the masks.
+ */
+int64_t results_bytes(const struct conf_pipeline *pipeline, enum job_slices slices, const struct geometry_stack *stack,
+                      int threads);
 
 /*
  * Writes the record, job.json, from the report, waits until all files are synced, and publishes

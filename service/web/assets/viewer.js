@@ -168,6 +168,12 @@
     VIEWS.forEach(function (view) { state.at[view[0]] = Math.floor((about.planes[view[0]].count - 1) / 2); });
     if (root.dataset.at) state.at[state.view] = Math.min(+root.dataset.at, about.planes[state.view].count - 1);
 
+    function withUnit(text) { return text + (unit ? " " + unit : ""); }
+    /* Rounds to two digits of the largest error of a value. */
+    function round(value) {
+      var digits = Math.max(0, 1 - Math.floor(Math.log10(about.error_max)));
+      return (+value.toFixed(Math.min(digits, 20))).toString();
+    }
     function group(parent, name) {
       var set = make(parent, "fieldset");
       make(set, "legend", {}, name);
@@ -235,6 +241,8 @@
       parts.where = make(foot, "output", { "aria-live": "polite" });
       parts.slider = make(foot, "input", { type: "range", min: "0", step: "1", "aria-label": "Slice" });
       parts.slider.addEventListener("input", function () { go(+parts.slider.value); });
+      if (about.error_max > 0)
+        make(foot, "span", { class: "v-rounded" }, "Values are rounded to \u00b1" + withUnit(round(about.error_max)) + " at most");
       root.replaceChildren(bar, parts.stage, foot);
       root.classList.add("v-live");
       setNumbers();
@@ -319,7 +327,7 @@
       });
       var name = VIEWS.filter(function (view) { return view[0] === state.view; })[0][1];
       parts.where.textContent = name + " " + (state.at[state.view] + 1) + " of " + of.count + (plane.place ? ", " + plane.place : "");
-      parts.told.textContent = "C " + parts.center.value + "  W " + parts.width.value + (unit ? " " + unit : "");
+      parts.told.textContent = withUnit("C " + parts.center.value + "  W " + parts.width.value);
       delete root.dataset.failed;
       root.dataset.shown = state.view + "/" + state.at[state.view];
     }
@@ -385,7 +393,8 @@
       var x = Math.floor(((event.clientX - rect.left) * ratio - box.left) / box.width * plane.columns);
       var y = Math.floor(((event.clientY - rect.top) * ratio - box.top) / box.height * plane.rows);
       if (x >= 0 && y >= 0 && x < plane.columns && y < plane.rows)
-        parts.value.textContent = +valueAt(plane, x, y).toPrecision(5) + (unit ? " " + unit : "");
+        parts.value.textContent = withUnit(about.error_max > 0
+          ? round(valueAt(plane, x, y)) + " \u00b1 " + round(about.error_max) : +valueAt(plane, x, y).toPrecision(5));
     }
 
     build();

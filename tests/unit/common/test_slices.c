@@ -1,4 +1,4 @@
-/* test_slices.c - the brick file of the slice viewer: every plane equals the volume; damage of each byte is found. */
+/* test_slices.c - the brick file of the slice viewer: planes equal the volume, or its rounded values; damage of each byte is found. */
 #include "service/common/slices/slices.h"
 #include "tests/unit/suite.h"
 
@@ -66,7 +66,7 @@ case_make(const int32_t size[3], enum image_pixel pixel, uint32_t seed)
     made->volume = (struct slices_volume){.pixel = pixel,
                                           .spacing = {0.5, 0.75, 2},
                                           .axes = {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                                          .window = {-100, 300},
+                                          .window = {0, 60}, /* too narrow for a step of 2 */
                                           .unit = "[hnsf'U]",
                                           .rescale_count = 1,
                                           .rescales = made->rescales,
@@ -177,6 +177,190 @@ START_TEST(every_plane_equals_the_volume)
         close(fd);
         case_free(made);
     }
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------------------ rounding ---- */
+
+/* Reads all axial planes. Returns stored values, which the caller must free. */
+static uint16_t *
+values_of(int fd, int32_t *step, double *error_max)
+{
+    struct slices *file;
+    struct error error = {0};
+    ck_assert_msg(slices_open(fd, &file, &error) == 0, "%s", error.message);
+    const struct slices_volume *volume = slices_volume_of(file);
+    const struct slices_layout layout = slices_layout_of(volume, SLICES_AXIAL);
+    const size_t slice = (size_t)volume->size[0] * (size_t)volume->size[1];
+    uint16_t *values = malloc(slice * (size_t)volume->size[2] * sizeof *values);
+    for (int32_t z = 0; z < volume->size[2]; z++) {
+        struct slices_plane plane;
+        ck_assert_int_eq(slices_read_plane(file, &layout, z, &plane, &error), 0);
+        memcpy(values + slice * (size_t)z, plane.values, slice * sizeof *values);
+        slices_plane_free(&plane);
+    }
+    *step = volume->step;
+    *error_max = slices_error(volume);
+    slices_close(file);
+    return values;
+}
+
+static int32_t
+number_of(uint16_t stored, enum image_pixel pixel)
+{
+    return pixel == IMAGE_INT16 ? (int16_t)stored : stored;
+}
+
+/* Returns the nearest multiple of the step that the type has, or the type's largest value if that is nearer. */
+static int32_t
+nearest(int32_t value, int32_t step, enum image_pixel pixel)
+{
+    const int32_t most = pixel == IMAGE_INT16 ? INT16_MAX : pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX;
+    int32_t found = value - ((value % step) + step) % step;
+    if (2 * (value - found) >= step)
+        found += step;
+    return found > most ? most : found;
+}
+
+/* Returns the smallest step by which a block of the reference is the one that was read. */
+static int32_t
+step_of_block(const struct case_of_slices *made, const uint16_t *values, const int32_t first[3])
+{
+    const struct slices_volume *volume = &made->volume;
+    for (int32_t step = 1; step <= 1 << 12; step *= 2) {
+        bool equal = true;
+        for (int32_t z = first[2]; equal && z < first[2] + 16 && z < volume->size[2]; z++)
+            for (int32_t y = first[1]; equal && y < first[1] + 16 && y < volume->size[1]; y++)
+                for (int32_t x = first[0]; equal && x < first[0] + 16 && x < volume->size[0]; x++) {
+                    const int64_t i = voxel_at(volume, (const int32_t[]){x, y, z});
+                    equal = nearest(number_of(made->values[i], volume->pixel), step, volume->pixel) ==
+                            number_of(values[i], volume->pixel);
+                }
+        if (equal)
+            return step;
+    }
+    ck_abort_msg("the block at %d %d %d is rounded by no step", first[0], first[1], first[2]);
+}
+
+/* Compares each block with plain rounding. The largest step must be that of the head. */
+static void
+must_be_rounded(const struct case_of_slices *made, const uint16_t *values, int32_t step)
+{
+    int32_t largest = 1, first[3];
+    const int64_t voxels = (int64_t)made->volume.size[0] * made->volume.size[1] * made->volume.size[2];
+    for (first[2] = 0; first[2] < made->volume.size[2]; first[2] += 16)
+        for (first[1] = 0; first[1] < made->volume.size[1]; first[1] += 16)
+            for (first[0] = 0; first[0] < made->volume.size[0]; first[0] += 16) {
+                const int32_t of_block = step_of_block(made, values, first);
+                largest = of_block > largest ? of_block : largest;
+            }
+    ck_assert_int_eq(largest, step);
+    for (int64_t i = 0; i < voxels; i++) {
+        const int32_t error = number_of(made->values[i], made->volume.pixel) - number_of(values[i], made->volume.pixel);
+        ck_assert_int_le(2 * abs(error), step);
+    }
+}
+
+/* Replaces the values: Gaussian noise; any values; only the ends of the type and their neighbours. */
+static void
+case_fill_noise(struct case_of_slices *made, int kind, double sigma)
+{
+    const int64_t voxels = (int64_t)made->volume.size[0] * made->volume.size[1] * made->volume.size[2];
+    const enum image_pixel pixel = made->volume.pixel;
+    const int32_t least = pixel == IMAGE_INT16 ? INT16_MIN : 0;
+    const int32_t most = pixel == IMAGE_INT16 ? INT16_MAX : pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX;
+    uint32_t state = (uint32_t)kind + 77;
+    for (int64_t i = 0; i < voxels; i++) {
+        double noise = -6;
+        for (int k = 0; k < 12; k++)
+            noise += (draw(&state) % 65536) / 65536.0;
+        const int32_t middle = pixel == IMAGE_UINT8 ? 128 : 1000, near = (int32_t)(draw(&state) % 9);
+        int32_t value = kind == 0   ? middle + (int32_t)(sigma * noise)
+                        : kind == 1 ? least + (int32_t)(draw(&state) % (uint32_t)(most - least + 1))
+                        : near % 2  ? least + near
+                                    : most - near;
+        value = value < least ? least : value > most ? most : value;
+        made->values[i] = (uint16_t)value;
+        made->bytes[i] = (uint8_t)value;
+    }
+}
+
+START_TEST(noise_is_rounded_to_the_nearest_multiples)
+{
+    static const int32_t whole[3] = {80, 48, 48}, others[3] = {83, 50, 40};
+    const int kind = _i / 3;
+    struct case_of_slices *made = case_make(kind == 0 ? whole : others, pixels[_i % 3], 2);
+    const bool is_small = made->volume.pixel == IMAGE_UINT8;
+    case_fill_noise(made, kind, is_small ? 30 : 100);
+    made->rescales[0] = (struct image_rescale){-0.5, 3};
+    memcpy(made->volume.window, is_small ? (const double[]){0, 300} : (const double[]){-20000, 20000},
+           sizeof made->volume.window);
+    for (int s = 0; s < SEGMENTS; s++)
+        made->masks[s].voxels = 0; /* an empty mask needs no bytes */
+    const int fd = case_write(made, 2);
+    int32_t step;
+    double error_max;
+    uint16_t *values = values_of(fd, &step, &error_max);
+    must_be_rounded(made, values, step);
+    ck_assert_int_gt(step, 1);
+    ck_assert_double_eq(error_max, 0.5 * step / 2);
+    if (kind == 0) /* blocks of any values would need steps above the limit */
+        ck_assert_int_le(4 * lseek(fd, 0, SEEK_END), 2 * whole[0] * whole[1] * whole[2]);
+    free(values);
+    close(fd);
+    case_free(made);
+}
+
+END_TEST
+
+/* By the definition: a step is at most 8 of 256 greys of the window, after the steepest rescale. */
+START_TEST(the_window_limits_the_step)
+{
+    static const double widths[] = {63, 64, 127, 128, 1500, 1e9};
+    static const int32_t steps[] = {1, 2, 2, 4, 32, 4096};
+    struct case_of_slices *made = case_make((const int32_t[]){40, 40, 40}, IMAGE_UINT16, 2);
+    int32_t step;
+    double error_max;
+    case_fill_noise(made, 1, 0);
+    made->volume.rescale_count = 40;
+    for (int i = 0; i < 40; i++)
+        made->rescales[i] = (struct image_rescale){i == 7 ? -1 : 0.25, 0};
+    made->volume.window[0] = -1000;
+    made->volume.window[1] = widths[_i] - 1000;
+    const int fd = case_write(made, 1);
+    uint16_t *values = values_of(fd, &step, &error_max);
+    ck_assert_int_eq(step, steps[_i]);
+    ck_assert_double_eq(error_max, step / 2);
+    must_be_rounded(made, values, step);
+    free(values);
+    close(fd);
+    case_free(made);
+}
+
+END_TEST
+
+/* A quarter of its blocks is noise that would be rounded in a volume of noise. */
+START_TEST(a_volume_that_fits_is_exact)
+{
+    struct case_of_slices *made = case_make((const int32_t[]){64, 64, 64}, IMAGE_INT16, 2);
+    const int64_t slice = 64 * 64;
+    int32_t step;
+    double error_max;
+    case_fill_noise(made, 0, 100);
+    for (int64_t i = 16 * slice; i < 64 * slice; i++)
+        made->values[i] = 50;
+    made->volume.window[1] = 100000;
+    for (int s = 0; s < SEGMENTS; s++)
+        made->masks[s].voxels = 0;
+    const int fd = case_write(made, 3);
+    uint16_t *values = values_of(fd, &step, &error_max);
+    ck_assert_int_eq(step, 1);
+    ck_assert_double_eq(error_max, 0);
+    ck_assert_mem_eq(values, made->values, (size_t)slice * 64 * sizeof *values);
+    free(values);
+    close(fd);
+    case_free(made);
 }
 
 END_TEST
@@ -362,10 +546,13 @@ START_TEST(another_version_is_refused_by_name)
     const int fd = case_write(made, 1);
     struct slices *file;
     struct error error = {0};
-    ck_assert_int_eq(pwrite(fd, "1", 1, 7), 1);
-    ck_assert_int_eq(slices_open(fd, &file, &error), -EBADMSG);
-    ck_assert_int_eq(error.code, CODE_SLICES_VERSION);
-    ck_assert_ptr_null(file);
+    for (const char *version = "12"; *version; version++) {
+        ck_assert_int_eq(pwrite(fd, version, 1, 7), 1);
+        ck_assert_int_eq(slices_open(fd, &file, &error), -EBADMSG);
+        ck_assert_int_eq(error.code, CODE_SLICES_VERSION);
+        ck_assert_ptr_nonnull(strstr(error.message, "noctule retry"));
+        ck_assert_ptr_null(file);
+    }
     close(fd);
     case_free(made);
 }
@@ -430,6 +617,9 @@ main(void)
     TCase *tests = tcase_create("slices");
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, every_plane_equals_the_volume, 0, 3);
+    tcase_add_loop_test(tests, noise_is_rounded_to_the_nearest_multiples, 0, 9);
+    tcase_add_loop_test(tests, the_window_limits_the_step, 0, 6);
+    tcase_add_test(tests, a_volume_that_fits_is_exact);
     tcase_add_test(tests, views_show_the_patient_as_readers_expect);
     tcase_add_test(tests, without_geometry_the_stack_is_axial);
     tcase_add_test(tests, all_of_the_head_is_read_back);

@@ -2,6 +2,7 @@
  * Compares the memory of segmentation outside of a lane with its prediction. It must not exceed the prediction. If a
  * volume has all possible values, it must not be much less.
  */
+#include "service/common/slices/slices.h"
 #include "service/pipeline/grid.h"
 #include "service/pipeline/results/picture_frames.h"
 #include "service/pipeline/segment/segment.h"
@@ -12,6 +13,8 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum {
     COLUMNS = 200,
@@ -298,6 +301,59 @@ START_TEST(memory_of_pictures)
 
 END_TEST
 
+/* Values and masks of noise, which need the most bytes; each thread has its share of a batch. */
+START_TEST(memory_of_the_file_of_the_slice_viewer)
+{
+    static const int threads[] = {1, 3, 2, 1};
+    static const int segments[] = {12, 1, 0, 200};
+    const int count = segments[_i];
+    const int32_t size[3] = {300, 150, 40}, words = (size[0] + 63) / 64;
+    const size_t voxels = (size_t)size[0] * (size_t)size[1] * (size_t)size[2];
+    const size_t bits_words = (size_t)words * (size_t)size[1] * (size_t)size[2];
+    struct image_rescale rescales[40];
+    struct slices_segment *named = calloc((size_t)count + 1, sizeof *named);
+    const struct image_mask **masks = calloc((size_t)count + 1, sizeof *masks);
+    uint16_t *values = malloc(voxels * sizeof *values);
+    uint64_t *bits = malloc(bits_words * sizeof *bits);
+    ck_assert(named && masks && values && bits);
+    srand(3);
+    for (size_t i = 0; i < voxels; i++)
+        values[i] = (uint16_t)(rand() >> 4);
+    for (size_t i = 0; i < bits_words; i++)
+        bits[i] = (uint64_t)rand() << 40 ^ (uint64_t)rand() << 20 ^ (uint64_t)rand();
+    const struct image_mask mask = {.bits = bits, .words_per_row = words, .voxels = (int64_t)voxels / 2};
+    for (int i = 0; i < count; i++) {
+        masks[i] = &mask;
+        snprintf(named[i].label, sizeof named[i].label, "Segment");
+    }
+    for (int i = 0; i < 40; i++)
+        rescales[i] = (struct image_rescale){1 + i, 0};
+    const struct slices_volume volume = {.size = {size[0], size[1], size[2]},
+                                         .pixel = IMAGE_UINT16,
+                                         .spacing = {1, 1, 1},
+                                         .window = {0, 1},
+                                         .rescale_count = 40,
+                                         .rescales = rescales,
+                                         .segment_count = count,
+                                         .segments = named};
+    const struct slices_request request = {&volume, values, masks, threads[_i]};
+    const int fd = memfd_create("slices", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    count_allocations();
+    ck_assert_int_eq(slices_write(&request, fd), 0);
+    counted.on = false;
+    close(fd);
+    free(values);
+    free(bits);
+    free(masks);
+    free(named);
+    const int64_t predicted = slices_write_bytes(size, (size_t)count, threads[_i]);
+    ck_assert_msg(predicted >= counted.most && (double)predicted <= 1.5 * (double)counted.most,
+                  "%lld bytes were predicted, and %lld taken", (long long)predicted, (long long)counted.most);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -311,6 +367,7 @@ main(void)
     tcase_add_loop_test(tcase, memory_of_a_coarse_grid, 0, 2);
     tcase_add_loop_test(tcase, memory_of_real_values, 0, 4);
     tcase_add_loop_test(tcase, memory_of_pictures, 0, 3);
+    tcase_add_loop_test(tcase, memory_of_the_file_of_the_slice_viewer, 0, 4);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
