@@ -369,6 +369,7 @@ struct cuda_separable {
     struct filter_demand demand; /* first: requests are checked against it */
     struct separable_plan plan;
     bool march, box_march; /* one kernel computes the filter; the mean or energy */
+    bool walk;             /* two kernels compute the filter */
     int64_t group;         /* slices that pass through x and y at a time */
     double *between;       /* for each kernel along x: a group of slices */
     double *planes, *pooled;
@@ -394,6 +395,7 @@ cuda_separable_needs(struct kernels_lane *lane, const void *demand)
     if (separable_plan_make(&own->demand, &lane->extent, &own->plan))
         own->plan.box = true;
     own->march = separable_march_fits(&own->plan, &lane->extent);
+    own->walk = !own->march && separable_walk_fits(&own->plan, &lane->extent);
     own->box_march = separable_box_fits(&own->plan, &lane->extent);
     own->group = SEPARABLE_BETWEEN / (slice * max(own->plan.kernel_count, 1));
     own->group = min(max(own->group, (int64_t)1), lane->extent.slices);
@@ -408,7 +410,8 @@ cuda_separable_place(struct kernels_lane *lane, struct kernels_memory *memory)
     const size_t voxels = (size_t)image_voxels(&lane->extent), slice = (size_t)image_slice_voxels(&lane->extent);
 
     if (plan->box ? !own->box_march : !own->march || (plan->energy && !own->box_march)) {
-        cuda_take(&memory->device, &own->between, slice * (size_t)own->group, (size_t)max(plan->kernel_count, 1));
+        cuda_take(&memory->device, &own->between, own->walk ? 0 : slice * (size_t)own->group,
+                  (size_t)max(plan->kernel_count, 1));
         cuda_take(&memory->device, &own->planes, voxels,
                   (size_t)(plan->extreme || own->march ? 1 : max(plan->plane_count, 1)));
     }
@@ -573,12 +576,12 @@ separable_queue_terms(struct separable_queueing *run, struct error *error)
 {
     const struct cuda_separable *own = run->own;
     const struct separable_plan *plan = &own->plan;
+    const struct separable_output output = {run->codes, run->factor};
     int rc = 0;
 
     for (int axis = 0; axis < 3; axis++)
         separable_fill(plan, axis, own->host_weights[axis]);
     if (own->march) {
-        const struct separable_output output = {run->codes, run->factor};
         struct separable_plan of_host = *plan;
 
         for (int axis = 0; axis < 3; axis++)
@@ -587,6 +590,13 @@ separable_queue_terms(struct separable_queueing *run, struct error *error)
     }
     for (int axis = 0; axis < 3; axis++)
         CUDA_SEND(run->lane, own->weights[axis], own->host_weights[axis], separable_weights(plan, axis));
+    if (own->walk) {
+        struct separable_plan of_device = *plan;
+
+        for (int axis = 0; axis < 3; axis++)
+            of_device.axis[axis].weights = own->weights[axis];
+        return separable_walk_queue(run->lane, &of_device, &run->input, &output, own->planes, error);
+    }
     if (!plan->extreme)
         return separable_queue_planes(run, 0, plan->plane_count, error);
     for (int p = 0; p < plan->plane_count && rc == 0; p++)

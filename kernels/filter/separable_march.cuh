@@ -76,4 +76,11 @@ int separable_march_queue(struct cuda_lane *lane, const struct separable_plan *p
                           const struct separable_input *input, const struct separable_output *output,
                           struct error *error);
 
+/* Returns whether two kernels compute the filter, a Laplacian of Gaussian, by two planes of sums. */
+bool separable_walk_fits(const struct separable_plan *plan, const struct image_extent *extent);
+
+/* Queues it. The weights of the plan are in the device's memory. */
+int separable_walk_queue(struct cuda_lane *lane, const struct separable_plan *plan, const struct separable_input *input,
+                         const struct separable_output *output, double *planes, struct error *error);
+
 #endif

@@ -66,6 +66,34 @@ START_TEST(large_volumes)
 
 END_TEST
 
+/* A Laplacian of Gaussian of several widths, by blocks that begin within the volume. */
+START_TEST(wide_laplacians)
+{
+    static const struct image_extent extents[] = {{70, 300, 9}, {21, 18, 300}, {130, 5, 7}};
+
+    for (uint64_t seed = 0; seed < (quick ? 3 : 48); seed++) {
+        struct filter_case each;
+
+        filter_make_case(&each, seed);
+        free(each.voxels);
+        each.extent = extents[seed % 3];
+        each.demand.values = false;
+        each.request.values = NULL;
+        each.demand.options =
+            (struct filter_options){.kind = FILTER_LOG, .boundary = (enum filter_boundary)(seed / 3 % 4)};
+        each.demand.options.sigma_mm = 1 + (double)(seed / 12) * 0.7; /* 9, 15, 21 and 25 taps */
+        each.demand.spacing[0] = each.demand.spacing[1] = 1;
+        each.demand.spacing[2] = seed % 2 ? 1 : 2.5;
+        each.voxels = calloc((size_t)ref_voxels(each.extent), image_pixel_size(each.pixel));
+        ck_assert_ptr_nonnull(each.voxels);
+        ref_smooth(each.extent, each.pixel, 200, seed, each.voxels);
+        run_both(&each, seed);
+        filter_free_case(&each);
+    }
+}
+
+END_TEST
+
 #ifdef NOCTULE_CUDA
 
 static int
@@ -103,6 +131,7 @@ make_suite(void)
 
     tcase_add_test(parity, random_filters);
     tcase_add_test(gpu_pair_case(suite, "large"), large_volumes);
+    tcase_add_test(gpu_pair_case(suite, "wide"), wide_laplacians);
 #ifdef NOCTULE_CUDA
     gpu_add_faults(suite, any_call_may_fail);
 #endif
