@@ -880,7 +880,60 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
     }
 
 #include "kernels/filter/fft_lines.inc"
+#include "kernels/filter/image_type_steps.h"
 #include "kernels/filter/spectral_lines.inc"
+
+/* Recursive filters of ISA_LINES lines at a time. */
+typedef double line_vector __attribute__((vector_size(ISA_VECTOR), aligned(8)));
+typedef float line_short_vector __attribute__((vector_size(ISA_VECTOR / 2)));
+
+enum { ISA_LINES = sizeof(line_vector) / sizeof(double) };
+
+INLINE ISA_TARGET line_vector
+image_type_load(const double *at, int64_t apart, int count)
+{
+    line_vector value;
+
+    if (apart == 1 && count == ISA_LINES)
+        return *(const line_vector *)at;
+    for (int line = 0; line < ISA_LINES; line++)
+        value[line] = at[(line < count ? line : 0) * apart];
+    return value;
+}
+
+INLINE ISA_TARGET void
+image_type_store(line_vector value, double *at, int64_t apart, int count)
+{
+    if (apart == 1 && count == ISA_LINES)
+        *(line_vector *)at = value;
+    else
+        for (int line = 0; line < ISA_LINES && line < count; line++)
+            at[line * apart] = value[line];
+}
+
+INLINE ISA_TARGET line_vector
+image_type_round(line_vector value)
+{
+    return __builtin_convertvector(__builtin_convertvector(value, line_short_vector), line_vector);
+}
+
+#define LINE_INLINE INLINE ISA_TARGET
+#define LINE_REAL   line_vector
+#include "kernels/filter/image_type_lines.inc"
+
+LOOP void
+recur_lines(const struct image_type_step *step, const struct image_type_lines *lines)
+{
+    struct image_type_lines own = *lines;
+
+    for (int left = lines->count; left > 0; left -= ISA_LINES) {
+        own.count = left < ISA_LINES ? left : ISA_LINES;
+        image_type_recur(step, &own);
+        own.from += ISA_LINES * own.apart;
+        own.to += ISA_LINES * own.apart;
+        own.sum += step->adds ? ISA_LINES * own.sum_apart : 0;
+    }
+}
 
 /* The table's loops without instruction-set specific versions. */
 #define ISA_LOOPS                                                                                                      \
@@ -889,6 +942,6 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
     .largest16 = largest16, .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                  \
     .count_bits = count_bits, .count_runs = count_runs, .touches = touches, .unite_pair = unite_pair, .unite = unite,  \
     .clip8 = clip8, .clip16 = clip16, .add16 = add16, .fold32 = fold32, .blocks16 = blocks16, .smooth16 = smooth16,    \
-    .fft_lines = fft_lines, .spectral_apply = spectral_apply
+    .fft_lines = fft_lines, .spectral_apply = spectral_apply, .recur_lines = recur_lines
 
 #endif

@@ -205,83 +205,163 @@ image_type_table(const struct image_type_demand *demand, double table[IMAGE_TYPE
 
 /* ------------------------------------------------------------------------------------- plan -- */
 
+/* Adds a step that reads the copied values and writes the response in the box. */
 static struct image_type_step *
-image_type_add(struct image_type_plan *plan, enum image_type_action action, const int64_t sides[3])
+image_type_add(struct image_type_plan *plan, enum image_type_action action)
 {
     struct image_type_step *step = &plan->steps[plan->count++];
 
-    *step = (struct image_type_step){.action = action,
-                                     .kind = plan->demand.options.kind,
-                                     .from = IMAGE_TYPE_VALUES,
-                                     .to = IMAGE_TYPE_RESPONSES,
-                                     .sides = {sides[0], sides[1], sides[2]},
-                                     .from_sides = {sides[0], sides[1], sides[2]},
-                                     .size = {sides[0], sides[1], sides[2]}};
+    *step = (struct image_type_step){
+        .action = action, .kind = plan->demand.options.kind, .from = IMAGE_TYPE_VALUES, .to = IMAGE_TYPE_RESPONSES};
+    for (int axis = 0; axis < 3; axis++) {
+        step->sides[axis] = plan->copies[axis];
+        step->first[axis] = plan->demand.first[axis] - plan->copied[axis];
+        step->size[axis] = plan->demand.size[axis];
+    }
     return step;
 }
 
+/* Lets a step filter lines that are in the box along some axes. */
 static void
-image_type_plan_log(struct image_type_plan *plan, const int64_t sides[3])
+image_type_set_lines(const struct image_type_plan *plan, struct image_type_step *step, int axis, const bool boxed[3])
+{
+    step->axis = axis;
+    for (int i = 0; i < 3; i++) {
+        step->added[i] = step->first[i];
+        step->adding[i] = step->size[i];
+        if (!boxed[i]) {
+            step->first[i] = 0;
+            step->size[i] = plan->copies[i];
+        }
+    }
+    step->first[axis] = 0;
+    step->size[axis] = 1;
+}
+
+static void
+image_type_plan_log(struct image_type_plan *plan)
 {
     const double sigma = plan->demand.options.sigma_mm;
 
     for (int axis = 0; axis < 3; axis++)
-        plan->none |= sides[axis] < 4 || (double)sides[axis] < ceil(sigma / plan->demand.spacing[axis]) + 1;
-    plan->between = sides[0] * sides[1] * sides[2];
-    for (int second = 0; second < 3; second++)
-        for (int i = 0; i < 3; i++) {
-            struct image_type_step *step = image_type_add(plan, IMAGE_TYPE_RECURSION, sides);
-            const double spacing = plan->demand.spacing[second];
+        plan->none |= plan->own[axis] < 4 || (double)plan->own[axis] < ceil(sigma / plan->demand.spacing[axis]) + 1;
+    plan->between = true;
+    for (int second = 0; second < 3; second++) {
+        bool boxed[3] = {false};
 
+        for (int i = 0; i < 3; i++) {
+            struct image_type_step *step = image_type_add(plan, IMAGE_TYPE_RECURSION);
+            const double spacing = plan->demand.spacing[second];
             /* The derivative is first, then the other axes. */
-            step->axis = i == 0 ? second : i - (i <= second);
+            const int axis = i == 0 ? second : i - (i <= second);
+
+            image_type_set_lines(plan, step, axis, boxed);
+            boxed[axis] = true;
             step->from = i == 0 ? IMAGE_TYPE_VALUES : i == 1 ? IMAGE_TYPE_FIRST : IMAGE_TYPE_SECOND;
             step->to = i == 1 ? IMAGE_TYPE_SECOND : IMAGE_TYPE_FIRST;
             step->adds = i == 2;
             step->begins = second == 0;
             step->factor = 1.0 / (spacing * spacing);
-            image_type_recursion(sigma, plan->demand.spacing[step->axis], i == 0, &step->recursion);
+            image_type_recursion(sigma, plan->demand.spacing[axis], i == 0, &step->recursion);
         }
+    }
+}
+
+/* Adds a filter along an axis of a volume of these sides, which become those of its result. */
+static struct image_type_step *
+image_type_add_taps(struct image_type_plan *plan, int axis, bool high, int from, int to, int64_t sides[3])
+{
+    struct image_type_step *step = image_type_add(plan, IMAGE_TYPE_TAPS);
+    double taps[FILTER_MAX_WAVELET];
+
+    step->axis = axis;
+    step->from = from;
+    step->to = to;
+    step->count = filter_wavelet_taps(plan->demand.options.wavelet, high, taps);
+    for (int t = 0; t < step->count; t++)
+        step->taps[t] = taps[step->count - 1 - t];
+    for (int i = 0; i < 3; i++) {
+        step->first[i] = 0;
+        step->sides[i] = sides[i];
+        step->size[i] = sides[i] -= i == axis ? step->count - 1 : 0;
+    }
+    return step;
+}
+
+/* Adds the filters of all bands that begin with those of `band` along axes before this one. */
+static void
+image_type_plan_bands(struct image_type_plan *plan, int axis, unsigned band, int from, const int64_t sides[3])
+{
+    const int last = plan->demand.options.in_slice ? 1 : 2;
+
+    for (unsigned high = 0; high < 2; high++) {
+        const unsigned own = band | high << axis, other = (2u << axis) - 1;
+        unsigned wanted = 0, before = 0;
+        int64_t rest[3] = {sides[0], sides[1], sides[2]};
+
+        for (unsigned b = 0; b < IMAGE_TYPE_BANDS; b++)
+            if (plan->demand.bands >> b & 1) {
+                wanted |= (b & other) == own;
+                before += b < own;
+            }
+        if (!wanted)
+            continue;
+        if (axis < last) {
+            const int to = axis == 0 ? IMAGE_TYPE_FIRST : IMAGE_TYPE_SECOND;
+
+            image_type_add_taps(plan, axis, high, from, to, rest);
+            image_type_plan_bands(plan, axis + 1, own, to, rest);
+        } else
+            image_type_add_taps(plan, axis, high, from, IMAGE_TYPE_RESPONSES + (int)before, rest)->to_reversed =
+                plan->reversed;
+    }
 }
 
 static void
-image_type_plan_wavelet(struct image_type_plan *plan, const int64_t sides[3])
+image_type_plan_wavelet(struct image_type_plan *plan)
 {
     const struct filter_options *options = &plan->demand.options;
     const int axes = options->in_slice ? 2 : 3, turns = options->start_level + options->level;
-    const int64_t even[3] = {sides[0] + sides[0] % 2, sides[1] + sides[1] % 2,
-                             options->in_slice ? sides[2] : sides[2] + sides[2] % 2};
+    double taps[FILTER_MAX_WAVELET];
+    const int count = filter_wavelet_taps(options->wavelet, false, taps);
+    int64_t sides[3];
 
-    plan->between = even[0] * even[1] * even[2];
-    for (int turn = 0; turn < turns; turn++)
-        for (int axis = 0; axis < axes; axis++) {
-            const bool begins = plan->count == 0, ends = turn == turns - 1 && axis == axes - 1;
-            struct image_type_step *step = image_type_add(plan, IMAGE_TYPE_TAPS, ends ? sides : even);
+    plan->between = true;
+    plan->reversed = plan->demand.reversed && !options->in_slice;
+    for (int axis = 0; axis < 3; axis++) {
+        const bool turned = axis == 2 && plan->reversed;
 
-            step->axis = axis;
-            step->from = begins ? IMAGE_TYPE_VALUES : plan->count % 2 == 0 ? IMAGE_TYPE_FIRST : IMAGE_TYPE_SECOND;
-            step->to = ends ? IMAGE_TYPE_RESPONSES : plan->count % 2 ? IMAGE_TYPE_FIRST : IMAGE_TYPE_SECOND;
-            for (int i = 0; i < 3; i++)
-                step->from_sides[i] = begins ? sides[i] : even[i];
-            step->from_reversed = begins && plan->demand.reversed;
-            step->to_reversed = ends && plan->demand.reversed;
-            step->count = filter_wavelet_taps(options->wavelet, turn == turns - 1 && options->high[axis], step->taps);
+        plan->copied[axis] =
+            turned ? plan->own[axis] - plan->demand.first[axis] - plan->demand.size[axis] : plan->demand.first[axis];
+        plan->copies[axis] = plan->demand.size[axis];
+        if (axis < axes) {
+            plan->periods[axis] = plan->own[axis] + plan->own[axis] % 2;
+            plan->copied[axis] -= turns * (count - 1 - count / 2);
+            plan->copies[axis] += turns * (count - 1);
         }
+        sides[axis] = plan->copies[axis];
+    }
+    for (int turn = 1; turn < turns; turn++)
+        for (int axis = 0; axis < axes; axis++)
+            image_type_add_taps(plan, axis, false, axis == 0 ? IMAGE_TYPE_VALUES : IMAGE_TYPE_FIRST + (axis - 1) % 2,
+                                axis == axes - 1 ? IMAGE_TYPE_VALUES : IMAGE_TYPE_FIRST + axis % 2, sides);
+    image_type_plan_bands(plan, 0, 0, IMAGE_TYPE_VALUES, sides);
 }
 
 static void
-image_type_plan_lbp_3d(struct image_type_plan *plan, const int64_t sides[3])
+image_type_plan_lbp_3d(struct image_type_plan *plan)
 {
+    static const bool boxed[3];
     struct image_type_step *step;
 
-    plan->between = sides[0] * sides[1] * sides[2];
+    plan->between = true;
     for (int axis = 0; axis < 3; axis++) {
-        step = image_type_add(plan, IMAGE_TYPE_SPLINE, sides);
-        step->axis = axis;
+        step = image_type_add(plan, IMAGE_TYPE_SPLINE);
+        image_type_set_lines(plan, step, axis, boxed);
         step->from = axis == 0 ? IMAGE_TYPE_VALUES : axis == 1 ? IMAGE_TYPE_FIRST : IMAGE_TYPE_SECOND;
         step->to = axis == 1 ? IMAGE_TYPE_SECOND : IMAGE_TYPE_FIRST;
     }
-    step = image_type_add(plan, IMAGE_TYPE_LBP_3D, sides);
+    step = image_type_add(plan, IMAGE_TYPE_LBP_3D);
     step->from = IMAGE_TYPE_FIRST;
     step->harmonic = plan->demand.options.harmonic;
     step->whole = plan->demand.whole;
@@ -289,10 +369,10 @@ image_type_plan_lbp_3d(struct image_type_plan *plan, const int64_t sides[3])
 }
 
 static void
-image_type_plan_lbp_2d(struct image_type_plan *plan, const int64_t sides[3])
+image_type_plan_lbp_2d(struct image_type_plan *plan)
 {
     const struct filter_options *options = &plan->demand.options;
-    struct image_type_step *step = image_type_add(plan, IMAGE_TYPE_LBP_2D, sides);
+    struct image_type_step *step = image_type_add(plan, IMAGE_TYPE_LBP_2D);
 
     step->method = options->method;
     step->count = options->points;
@@ -327,42 +407,101 @@ image_type_possible(const struct image_type_demand *demand)
     }
 }
 
+uint8_t
+image_type_bands(const struct image_type_demand *demand)
+{
+    const bool *high = demand->options.high;
+
+    if (demand->options.kind != FILTER_PYRADIOMICS_WAVELET)
+        return 1;
+    if (demand->bands)
+        return demand->bands;
+    return (uint8_t)(1u << (high[0] + 2 * high[1] + (demand->options.in_slice ? 0 : 4 * high[2])));
+}
+
+int
+image_type_count(const struct image_type_demand *demand)
+{
+    return __builtin_popcount(image_type_bands(demand));
+}
+
 int
 image_type_plan_make(const struct image_type_demand *demand, const struct image_extent *extent,
                      struct image_type_plan *plan)
 {
     const int64_t sides[3] = {extent->columns, extent->rows, extent->slices};
+    const bool is_whole = demand->size[0] == 0;
     struct image_type_step *step;
 
-    plan->demand = *demand;
-    plan->none = false;
-    plan->count = 0;
-    plan->between = 0;
+    *plan = (struct image_type_plan){.demand = *demand};
     if (!image_type_possible(demand))
         return -EINVAL;
+    plan->demand.bands = image_type_bands(demand);
+    plan->responses = image_type_count(demand);
+    for (int axis = 0; axis < 3; axis++) {
+        plan->own[axis] = plan->copies[axis] = sides[axis];
+        plan->demand.first[axis] = is_whole ? 0 : demand->first[axis];
+        plan->demand.size[axis] = is_whole ? sides[axis] : demand->size[axis];
+    }
     switch (demand->options.kind) {
     case FILTER_PYRADIOMICS_LOG:
-        image_type_plan_log(plan, sides);
+        image_type_plan_log(plan);
         break;
     case FILTER_PYRADIOMICS_WAVELET:
-        image_type_plan_wavelet(plan, sides);
+        image_type_plan_wavelet(plan);
         break;
     case FILTER_PYRADIOMICS_LBP_2D:
-        image_type_plan_lbp_2d(plan, sides);
+        image_type_plan_lbp_2d(plan);
         break;
     case FILTER_PYRADIOMICS_LBP_3D:
-        image_type_plan_lbp_3d(plan, sides);
+        image_type_plan_lbp_3d(plan);
         break;
     case FILTER_PYRADIOMICS_GRADIENT:
-        step = image_type_add(plan, IMAGE_TYPE_GRADIENT, sides);
+        step = image_type_add(plan, IMAGE_TYPE_GRADIENT);
         for (int axis = 0; axis < 3; axis++)
             step->per[axis] = demand->options.use_spacing ? 1.0 / demand->spacing[axis] * 0.5 : 0.5;
         break;
     default:
-        image_type_add(plan, IMAGE_TYPE_POINT, sides);
+        for (int axis = 0; axis < 3; axis++) {
+            plan->copied[axis] = plan->demand.first[axis];
+            plan->copies[axis] = plan->demand.size[axis];
+        }
+        image_type_add(plan, IMAGE_TYPE_POINT);
         break;
     }
     return 0;
+}
+
+/* Returns the place in the lane's volume of a copied voxel. */
+static int64_t
+image_type_source(const struct image_type_plan *plan, int axis, int64_t copy)
+{
+    const int64_t side = plan->own[axis], period = plan->periods[axis];
+    int64_t place = plan->copied[axis] + copy;
+
+    if (period > 0) {
+        place = place % period;
+        place = place < 0 ? place + period : place;
+        place = place < side ? place : 0;
+    }
+    return axis == 2 && plan->reversed ? side - 1 - place : place;
+}
+
+void
+image_type_copy(const struct image_type_plan *plan, const struct image_type_request *request, int64_t row,
+                double *values)
+{
+    const int64_t z = request->at[2] + image_type_source(plan, 2, row / plan->copies[1]);
+    const int64_t y = request->at[1] + image_type_source(plan, 1, row % plan->copies[1]);
+    const double *from = request->values + (z * request->sides[1] + y) * request->sides[0] + request->at[0];
+    double *to = values + row * plan->copies[0];
+
+    for (int64_t x = 0; x < plan->copies[0]; x++) {
+        const int64_t inside = plan->copied[0] + x;
+        const double value = from[inside >= 0 && inside < plan->own[0] ? inside : image_type_source(plan, 0, x)];
+
+        to[x] = isnan(value) ? request->none : value;
+    }
 }
 
 /* Returns the factor of a point for a largest absolute value. */
@@ -381,18 +520,8 @@ image_type_factor(enum filter_kind kind, double peak)
 void
 image_type_plan_set(struct image_type_plan *plan, const struct image_type_task *task)
 {
-    for (int i = 0; i < plan->count; i++) {
-        struct image_type_step *step = &plan->steps[i];
-
-        if (step->action == IMAGE_TYPE_POINT)
-            step->factor = image_type_factor(step->kind, task->peak);
-        if (step->action == IMAGE_TYPE_GRADIENT || step->action == IMAGE_TYPE_LBP_2D ||
-            step->action == IMAGE_TYPE_LBP_3D)
-            for (int axis = 0; axis < 3; axis++) {
-                step->first[axis] = task->request->first[axis];
-                step->size[axis] = task->request->size[axis];
-            }
-    }
+    if (plan->steps[0].action == IMAGE_TYPE_POINT)
+        plan->steps[0].factor = image_type_factor(plan->steps[0].kind, task->peak);
 }
 
 /* ---------------------------------------------------------------------------------- requests -- */
@@ -447,9 +576,28 @@ image_type_bound(const struct image_type_demand *demand, double limit)
     }
 }
 
+/* Returns the largest absolute value. */
+static double
+image_type_peak(const struct image_type_request *request, const struct image_extent *extent)
+{
+    double peak = 0;
+
+    for (int64_t row = 0; row < extent->rows * extent->slices; row++) {
+        const int64_t z = request->at[2] + row / extent->rows, y = request->at[1] + row % extent->rows;
+        const double *from = request->values + (z * request->sides[1] + y) * request->sides[0] + request->at[0];
+
+        for (int64_t x = 0; x < extent->columns; x++) {
+            const double size = fabs(isnan(from[x]) ? request->none : from[x]);
+
+            peak = size > peak ? size : peak;
+        }
+    }
+    return peak;
+}
+
 int
-image_type_run(struct kernels_lane *lane, const struct image_type_request *request, const double **responses,
-               struct error *error)
+image_type_run(struct kernels_lane *lane, const struct image_type_request *request,
+               const double *responses[IMAGE_TYPE_BANDS], struct error *error)
 {
     const struct image_type_demand *demand = kernels_state(lane, KERNELS_IMAGE_TYPE);
     struct image_type_task task = {.request = request, .responses = responses};
@@ -461,7 +609,6 @@ image_type_run(struct kernels_lane *lane, const struct image_type_request *reque
     if (image_type_plan_make(demand, &lane->extent, &plan))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the options of the image type are impossible");
     if (plan.steps[0].action == IMAGE_TYPE_POINT)
-        for (int64_t i = 0; i < image_voxels(&lane->extent); i++)
-            task.peak = fmax(task.peak, fabs(request->values[i]));
+        task.peak = image_type_peak(request, &lane->extent);
     return kernels_op_run(lane, KERNELS_IMAGE_TYPE, &task, error);
 }

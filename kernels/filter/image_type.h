@@ -2,7 +2,7 @@
  * image_type.h - the image types of pyradiomics 3.0.1 as responses of a whole volume, in double precision.
  *
  * Responses are those that pyradiomics computes by NumPy, SimpleITK, PyWavelets, scikit-image and SciPy. All backends
- * agree bit for bit: sums have one order, products and sums round separately.
+ * agree bit for bit: sums have one order, and products and sums round separately, except for wavelets.
  *
  * - Square, square root, logarithm, exponential: of the largest absolute value m of the volume. (x / sqrt(m))^2;
  *   sign(x) sqrt(|x| m); sign(x) log(|x| + 1) m / log(m + 1); exp(x log(m) / m).
@@ -16,7 +16,8 @@
  *
  * - Wavelet: PyWavelets' undecimated transform. Sides of an odd number get one more voxel, which repeats the first one;
  *   the volume then repeats itself. Each further level transforms the low-pass response again. Tap t of the filter of n
- *   taps is at place i + n / 2 - t.
+ *   taps is at place i + n / 2 - t. Products are added by fma(), from the last tap on. Bands of one transform are computed
+ *   together.
  *
  * - LBP2D: scikit-image's local_binary_pattern per slice. Samples are interpolated linearly, and 0 beyond the slice.
  *
@@ -37,24 +38,34 @@
 extern "C" {
 #endif
 
+enum { IMAGE_TYPE_BANDS = 8 };
+
 /* The demand of the operation KERNELS_IMAGE_TYPE. */
 struct image_type_demand {
     struct filter_options options;
+    uint8_t bands;     /* of a wavelet: bit high[0] + 2 high[1] + 4 high[2] of each; 0: the band of the options */
     double spacing[3]; /* mm along columns, rows, slices */
     bool reversed;     /* the first slice of the image is the last one here */
     bool whole;        /* LBP3D: samples are rounded to whole numbers, ... */
     bool is_unsigned;  /* ... and not below 0 */
+    int64_t first[3], size[3]; /* the box of the responses; without size: the volume */
 };
 
+/* The lane's volume is a part of a volume of `sides`, and begins at voxel `at` of it. */
 struct image_type_request {
-    const double *values; /* finite, x fastest, tightly packed */
-    /* Other voxels may have no response: only local image types use it. */
-    int64_t first[3], size[3];
+    const double *values; /* x fastest, tightly packed */
+    double none;          /* the value of NAN */
+    int64_t sides[3], at[3];
 };
 
-/* Computes the responses. Sets *responses to memory of the lane, which is valid until its next run of an operation. */
-int image_type_run(struct kernels_lane *lane, const struct image_type_request *request, const double **responses,
-                   struct error *error);
+/* Computes the responses. Sets responses[i] to those of band i of the demand, by rising bit, or responses[0] to those of another
+ * image type: the values of the box, x fastest, in memory of the lane that is valid until its next run of an operation. */
+int image_type_run(struct kernels_lane *lane, const struct image_type_request *request,
+                   const double *responses[IMAGE_TYPE_BANDS], struct error *error);
+
+/* Returns the bands of a demand, and how many responses it has. */
+uint8_t image_type_bands(const struct image_type_demand *demand);
+int image_type_count(const struct image_type_demand *demand);
 
 /* Finds how many voxels from a voxel the responses depend on; INT32_MAX: on any voxel of the volume. */
 void image_type_reach(const struct image_type_demand *demand, int32_t reach[3]);

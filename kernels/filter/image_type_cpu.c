@@ -1,20 +1,25 @@
-/* image_type_cpu.c - image types on the CPU: threads take runs of items. */
+/* image_type_cpu.c - image types on the CPU: threads take runs of items, rows, or adjacent lines. */
 #include "kernels/cpu/device.h"
 #include "kernels/filter/image_type_steps.h"
 
-enum { IMAGE_TYPE_RUN = 1024, IMAGE_TYPE_LINES = 16 }; /* items per turn of a thread */
+#include <string.h>
+
+enum { IMAGE_TYPE_RUN = 1024 }; /* items per turn of a thread */
 
 struct cpu_image_type {
     struct image_type_demand demand; /* first: requests are checked against it */
     struct image_type_plan plan;
     struct image_type_memory memory;
-    double *table;
+    double *table, *responses;
 };
 
 struct image_type_work {
-    const struct image_type_step *step;
-    const struct image_type_memory *memory;
-    int64_t count, run, next; /* next: atomic */
+    const struct isa *isa;
+    const struct cpu_image_type *own;
+    const struct image_type_task *task;
+    const struct image_type_step *step; /* NULL: copies values */
+    void (*run)(const struct image_type_work *work, int64_t item);
+    int64_t count, turn, next; /* next: atomic */
 };
 
 static bool
@@ -24,7 +29,7 @@ cpu_image_type_needs(struct kernels_lane *lane, const void *demand)
 
     own->demand = *(const struct image_type_demand *)demand;
     if (image_type_plan_make(&own->demand, &lane->extent, &own->plan)) /* a run refuses it */
-        own->plan.count = 0;
+        own->plan = (struct image_type_plan){.responses = 0};
     return true;
 }
 
@@ -32,9 +37,11 @@ static void
 cpu_image_type_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cpu_image_type *own = kernels_state(lane, KERNELS_IMAGE_TYPE);
+    const size_t count = image_type_elements(own->plan.copies);
 
+    own->memory.at[IMAGE_TYPE_VALUES] = kernels_take(&memory->host, count, sizeof(double));
     for (int place = IMAGE_TYPE_FIRST; place <= IMAGE_TYPE_SECOND; place++)
-        own->memory.at[place] = kernels_take(&memory->host, (size_t)own->plan.between, sizeof(double));
+        own->memory.at[place] = kernels_take(&memory->host, own->plan.between ? count : 0, sizeof(double));
     own->table = kernels_take(&memory->host, IMAGE_TYPE_TABLE, sizeof(double));
 }
 
@@ -42,10 +49,62 @@ static void
 cpu_image_type_keep(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cpu_image_type *own = kernels_state(lane, KERNELS_IMAGE_TYPE);
+    const int64_t *size = own->plan.demand.size;
 
-    own->memory.at[IMAGE_TYPE_RESPONSES] =
-        kernels_take(&memory->host, (size_t)image_voxels(&lane->extent), sizeof(double));
+    own->responses =
+        kernels_take(&memory->host, (size_t)(size[0] * size[1] * size[2] * own->plan.responses), sizeof(double));
 }
+
+/* ------------------------------------------------------------------------------------ items -- */
+
+static void
+image_type_copy_row(const struct image_type_work *work, int64_t row)
+{
+    image_type_copy(&work->own->plan, work->task->request, row, work->own->memory.at[IMAGE_TYPE_VALUES]);
+}
+
+static void
+image_type_voxel(const struct image_type_work *work, int64_t item)
+{
+    image_type_item(work->step, &work->own->memory, item);
+}
+
+/* Filters a row along an axis. Rows are read beyond their ends. */
+static void
+image_type_row(const struct image_type_work *work, int64_t row)
+{
+    const struct image_type_step *step = work->step;
+    const int64_t strides[3] = {1, step->sides[0], step->sides[0] * step->sides[1]}, count = step->size[0];
+    const int64_t y = row % step->size[1], z = row / step->size[1], whole = count - count % ISA_WEIGH;
+    const double *from = work->own->memory.at[step->from] + z * strides[2] + y * strides[1];
+    double *to = work->own->memory.at[step->to], rest[ISA_WEIGH];
+    const double *rows[FILTER_MAX_WAVELET];
+
+    to += ((step->to_reversed ? step->size[2] - 1 - z : z) * step->size[1] + y) * count;
+    for (int t = 0; t < step->count; t++)
+        rows[t] = from + t * strides[step->axis];
+    work->isa->weigh64(rows, step->taps, step->count, whole, to);
+    for (int t = 0; t < step->count; t++)
+        rows[t] += whole;
+    if (whole < count) {
+        work->isa->weigh64(rows, step->taps, step->count, ISA_WEIGH, rest);
+        memcpy(to + whole, rest, (size_t)(count - whole) * sizeof(*to));
+    }
+}
+
+static void
+image_type_recur_lines(const struct image_type_work *work, int64_t item)
+{
+    const struct image_type_step *step = work->step;
+    const int64_t across = step->size[image_type_across(step)];
+    const int64_t groups = (across + IMAGE_TYPE_LINES - 1) / IMAGE_TYPE_LINES;
+    const struct image_type_lines lines =
+        image_type_lines_of(step, &work->own->memory, item / groups * across + item % groups * IMAGE_TYPE_LINES);
+
+    work->isa->recur_lines(step, &lines);
+}
+
+/* ------------------------------------------------------------------------------------- runs -- */
 
 static void
 image_type_body(void *context)
@@ -53,9 +112,38 @@ image_type_body(void *context)
     struct image_type_work *work = context;
     int64_t first;
 
-    while ((first = __atomic_fetch_add(&work->next, work->run, __ATOMIC_RELAXED)) < work->count)
-        for (int64_t i = first; i < first + work->run && i < work->count; i++)
-            image_type_item(work->step, work->memory, i);
+    while ((first = __atomic_fetch_add(&work->next, work->turn, __ATOMIC_RELAXED)) < work->count)
+        for (int64_t i = first; i < first + work->turn && i < work->count; i++)
+            work->run(work, i);
+}
+
+static void
+image_type_do(const struct cpu_lane *lane, struct image_type_work *work,
+              void (*run)(const struct image_type_work *work, int64_t item), int64_t count, int64_t turn)
+{
+    work->run = run;
+    work->count = count;
+    work->turn = turn;
+    work->next = 0;
+    cpu_pool_run(cpu_device_of(&lane->base)->pool, image_type_body, work);
+}
+
+static void
+image_type_do_step(const struct cpu_lane *lane, struct image_type_work *work)
+{
+    const struct image_type_step *step = work->step;
+    const int64_t *size = step->size;
+
+    if (step->action == IMAGE_TYPE_TAPS) {
+        image_type_do(lane, work, image_type_row, size[1] * size[2], 1);
+    } else if (step->action == IMAGE_TYPE_RECURSION) {
+        const int64_t across = size[image_type_across(step)];
+
+        image_type_do(lane, work, image_type_recur_lines,
+                      (across + IMAGE_TYPE_LINES - 1) / IMAGE_TYPE_LINES * (image_type_items(step) / across), 1);
+    } else
+        image_type_do(lane, work, image_type_voxel, image_type_items(step),
+                      step->action == IMAGE_TYPE_SPLINE ? IMAGE_TYPE_LINES : IMAGE_TYPE_RUN);
 }
 
 static int
@@ -63,25 +151,25 @@ cpu_image_type_run(struct kernels_lane *lane, const void *request, struct error 
 {
     const struct image_type_task *task = request;
     struct cpu_image_type *own = kernels_state(lane, KERNELS_IMAGE_TYPE);
-    double *responses = own->memory.at[IMAGE_TYPE_RESPONSES];
+    struct image_type_plan *plan = &own->plan;
+    const int64_t count = plan->demand.size[0] * plan->demand.size[1] * plan->demand.size[2];
+    struct image_type_work work = {.own = own, .task = task, .isa = cpu_device_of(lane)->isa};
 
     (void)error;
-    *task->responses = responses;
-    for (int64_t i = 0; i < image_voxels(&lane->extent); i++)
-        responses[i] = NAN;
-    if (own->plan.none)
+    for (int i = 0; i < plan->responses; i++)
+        task->responses[i] = own->memory.at[IMAGE_TYPE_RESPONSES + i] = own->responses + i * count;
+    for (int64_t i = 0; i < count && plan->none; i++)
+        own->responses[i] = NAN;
+    if (plan->none)
         return 0;
-    image_type_plan_set(&own->plan, task);
+    image_type_plan_set(plan, task);
     if (own->demand.options.kind == FILTER_PYRADIOMICS_LBP_3D)
         image_type_table(&own->demand, own->table);
-    own->memory.values = task->request->values;
     own->memory.table = own->table;
-    for (int i = 0; i < own->plan.count; i++) {
-        const struct image_type_step *step = &own->plan.steps[i];
-        struct image_type_work work = {.step = step, .memory = &own->memory, .count = image_type_items(step)};
-
-        work.run = step->action >= IMAGE_TYPE_RECURSION ? IMAGE_TYPE_LINES : IMAGE_TYPE_RUN;
-        cpu_pool_run(cpu_device_of(lane)->pool, image_type_body, &work);
+    image_type_do(cpu_lane_of(lane), &work, image_type_copy_row, plan->copies[1] * plan->copies[2], 1);
+    for (int i = 0; i < plan->count; i++) {
+        work.step = &plan->steps[i];
+        image_type_do_step(cpu_lane_of(lane), &work);
     }
     return 0;
 }

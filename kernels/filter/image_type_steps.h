@@ -15,7 +15,9 @@ extern "C" {
 enum {
     IMAGE_TYPE_VERTICES = 42,
     IMAGE_TYPE_TABLE = IMAGE_TYPE_VERTICES * (3 + IMAGE_TYPE_VERTICES), /* vertices, then rows of a matrix */
-    IMAGE_TYPE_STEPS = 3 * (FILTER_MAX_STEPS + FILTER_MAX_LEVEL),
+    IMAGE_TYPE_STEPS = 3 * (FILTER_MAX_STEPS + FILTER_MAX_LEVEL - 1) + 2 + 4 + IMAGE_TYPE_BANDS,
+    IMAGE_TYPE_SLACK = 32, /* elements behind each volume that may be read */
+    IMAGE_TYPE_LINES = 8,  /* lines of a recursion that are filtered together */
 };
 
 enum image_type_action {
@@ -28,13 +30,13 @@ enum image_type_action {
     IMAGE_TYPE_SPLINE,    /* lines: coefficients */
 };
 
-/* Volumes of a step. */
+/* Volumes of a step: the copied values, two volumes between, and the responses, one per band. */
 enum image_type_place {
     IMAGE_TYPE_VALUES,
     IMAGE_TYPE_FIRST,
     IMAGE_TYPE_SECOND,
     IMAGE_TYPE_RESPONSES,
-    IMAGE_TYPE_PLACES
+    IMAGE_TYPE_PLACES = IMAGE_TYPE_RESPONSES + IMAGE_TYPE_BANDS
 };
 
 /* A recursive filter: weights of values (`n` of this and earlier ones, `m` of later ones) and of earlier results, and the part
@@ -46,15 +48,16 @@ struct image_type_recursion {
 struct image_type_step {
     enum image_type_action action;
     enum filter_kind kind;
-    enum image_type_place from, to;
+    int from, to; /* enum image_type_place */
     int axis;
-    int64_t sides[3], from_sides[3];    /* of the volumes; places beyond from_sides are the first one */
-    int64_t first[3], size[3];          /* items that are voxels */
-    bool from_reversed, to_reversed;    /* slices */
-    bool adds, begins;                  /* recursion: the result times `factor` is added to the volume, or to 0 */
+    int64_t sides[3];                   /* of the volume that is read */
+    int64_t first[3], size[3];          /* the voxels that are written; of lines: without their axis */
+    bool to_reversed;                   /* taps: slices are written in reverse */
+    bool adds, begins;                  /* recursion: the result times `factor` is added to the response, or to 0 */
+    int64_t added[3], adding[3];        /* ... the box of these voxels */
     double factor;                      /* also of a point */
     int count;                          /* taps, or points */
-    double taps[2 * FILTER_MAX_POINTS]; /* LBP2D: rows, then columns of the points */
+    double taps[2 * FILTER_MAX_POINTS]; /* of places from `first` on; LBP2D: rows, then columns of the points */
     struct image_type_recursion recursion;
     double per[3]; /* gradient: half of the distance's inverse */
     enum filter_lbp method;
@@ -64,17 +67,29 @@ struct image_type_step {
 
 /* The plan of an image type. Only LBP3D needs the table. */
 struct image_type_plan {
-    struct image_type_demand demand;
-    bool none; /* the responses must be absent */
+    struct image_type_demand demand; /* with its box */
+    bool none;                       /* the responses must be absent */
+    int responses;
     int count;
     struct image_type_step steps[IMAGE_TYPE_STEPS];
-    int64_t between; /* elements of the first and second volume; 0: not used */
+    /* Voxels from `copied` on are copied. Along an axis with a period they are places of the repeated volume. */
+    int64_t copied[3], copies[3], periods[3];
+    int64_t own[3]; /* sides of the lane's volume */
+    bool reversed;  /* slices are copied in reverse */
+    bool between;   /* the first and second volume are used */
+};
+
+/* Adjacent lines of a recursion: elements of a line are `stride` apart, and the lines `apart`. `sum`: of the response. */
+struct image_type_lines {
+    const double *from;
+    double *to, *sum;
+    int64_t stride, apart, sum_stride, sum_apart;
+    int count;
 };
 
 /* The volumes of all steps. */
 struct image_type_memory {
-    const double *values;
-    double *at[IMAGE_TYPE_PLACES]; /* without the values */
+    double *at[IMAGE_TYPE_PLACES];
     const double *table;
 };
 
@@ -92,15 +107,24 @@ int image_type_plan_make(const struct image_type_demand *demand, const struct im
 /* Adapts the plan to a request. */
 void image_type_plan_set(struct image_type_plan *plan, const struct image_type_task *task);
 
+/* Copies a row of the values: copies[1] * copies[2] rows of copies[0] values. */
+void image_type_copy(const struct image_type_plan *plan, const struct image_type_request *request, int64_t row,
+                     double *values);
+
 /* Fills the table of LBP3D. */
 void image_type_table(const struct image_type_demand *demand, double table[IMAGE_TYPE_TABLE]);
+
+/* Returns the number of elements of a volume with its slack. */
+static inline size_t
+image_type_elements(const int64_t sides[3])
+{
+    return (size_t)(sides[0] * sides[1] * sides[2]) + IMAGE_TYPE_SLACK;
+}
 
 /* Returns the number of items of a step. */
 static inline int64_t
 image_type_items(const struct image_type_step *step)
 {
-    if (step->action >= IMAGE_TYPE_RECURSION)
-        return step->sides[0] * step->sides[1] * step->sides[2] / step->sides[step->axis];
     return step->size[0] * step->size[1] * step->size[2];
 }
 
@@ -110,12 +134,6 @@ FILTER_INLINE double
 image_type_rounded(double value)
 {
     return (double)(float)value;
-}
-
-FILTER_INLINE const double *
-image_type_from(const struct image_type_step *step, const struct image_type_memory *memory)
-{
-    return step->from == IMAGE_TYPE_VALUES ? memory->values : memory->at[step->from];
 }
 
 /* Returns log(y) for y >= 1 = 2^n m by the series of artanh((m - 1) / (m + 1)), where sqrt(1/2) <= m < sqrt(2). */
@@ -179,24 +197,13 @@ image_type_gradient(const struct image_type_step *step, const double *from, cons
 
 /* Returns the sum of taps along an axis. */
 FILTER_INLINE double
-image_type_taps(const struct image_type_step *step, const double *from, const int64_t place[3])
+image_type_taps(const struct image_type_step *step, const double *from)
 {
-    const int64_t side = step->sides[step->axis] + (step->sides[step->axis] % 2);
-    int64_t at[3] = {place[0], place[1], place[2]};
+    const int64_t stride = step->axis == 0 ? 1 : step->axis == 1 ? step->sides[0] : step->sides[0] * step->sides[1];
     double sum = 0;
 
-    for (int t = 0; t < step->count; t++) {
-        int64_t from_at[3];
-
-        at[step->axis] = (place[step->axis] + step->count / 2 - t) % side;
-        at[step->axis] = at[step->axis] < 0 ? at[step->axis] + side : at[step->axis];
-        for (int axis = 0; axis < 3; axis++)
-            from_at[axis] = at[axis] < step->from_sides[axis] ? at[axis] : 0;
-        if (step->from_reversed)
-            from_at[2] = step->from_sides[2] - 1 - from_at[2];
-        sum = sum +
-              step->taps[t] * from[(from_at[2] * step->from_sides[1] + from_at[1]) * step->from_sides[0] + from_at[0]];
-    }
+    for (int t = 0; t < step->count; t++)
+        sum = fma(step->taps[t], from[t * stride], sum);
     return sum;
 }
 
@@ -325,7 +332,7 @@ image_type_lbp_3d(const struct image_type_step *step, const struct image_type_me
                   int64_t index)
 {
     const double *coefficients = memory->at[step->from], *vertices = memory->table;
-    const double *matrix = memory->table + IMAGE_TYPE_VERTICES * 3, centre = memory->values[index];
+    const double *matrix = memory->table + IMAGE_TYPE_VERTICES * 3, centre = memory->at[IMAGE_TYPE_VALUES][index];
     double samples[IMAGE_TYPE_VERTICES], norm = 0;
 
     for (int v = 0; v < IMAGE_TYPE_VERTICES; v++) {
@@ -347,60 +354,6 @@ image_type_lbp_3d(const struct image_type_step *step, const struct image_type_me
         norm = norm + sum * sum;
     }
     return sqrt(norm);
-}
-
-/* Returns the next result of a recursion. `before`: weights of the results beyond the end, whose value is `end`; `known`:
- * results so far. */
-FILTER_INLINE double
-image_type_next(const double values[4], const double weights[4], const double earlier[4], const double before[4],
-                double end, int64_t known, double results[4])
-{
-    const double ahead =
-        values[0] * weights[0] + values[1] * weights[1] + values[2] * weights[2] + values[3] * weights[3];
-    double back = 0;
-
-    for (int k = 0; k < 4; k++) {
-        const double part = k < known ? results[k] * earlier[k] : end * before[k];
-
-        back = k > 0 ? back + part : part;
-    }
-    for (int k = 3; k > 0; k--)
-        results[k] = results[k - 1];
-    results[0] = ahead - back;
-    return results[0];
-}
-
-FILTER_INLINE void
-image_type_push(double values[4], double value)
-{
-    for (int k = 3; k > 0; k--)
-        values[k] = values[k - 1];
-    values[0] = value;
-}
-
-/* Filters a line by a recursion: results of earlier values first, then those of later values are added. */
-FILTER_INLINE void
-image_type_recur(const struct image_type_step *step, const double *from, double *to, double *sum, int64_t stride)
-{
-    const struct image_type_recursion *const own = &step->recursion;
-    const int64_t side = step->sides[step->axis];
-    const double first = from[0], last = from[(side - 1) * stride];
-    double values[4] = {first, first, first, first}, results[4] = {0};
-
-    for (int64_t i = 0; i < side; i++) {
-        image_type_push(values, from[i * stride]);
-        to[i * stride] = image_type_next(values, own->n, own->d, own->bn, first, i, results);
-    }
-    for (int k = 0; k < 4; k++)
-        values[k] = last;
-    for (int64_t i = side - 1; i >= 0; i--) {
-        if (i < side - 1)
-            image_type_push(values, from[(i + 1) * stride]);
-        image_type_next(values, own->m, own->d, own->bm, last, side - 1 - i, results);
-        to[i * stride] = image_type_rounded(to[i * stride] + results[0]);
-        if (sum)
-            sum[i * stride] = image_type_rounded((step->begins ? 0 : sum[i * stride]) + to[i * stride] * step->factor);
-    }
 }
 
 /* Converts a line to coefficients of a cubic spline whose ends are mirrored at the outermost voxel. */
@@ -432,56 +385,72 @@ image_type_spline(const struct image_type_step *step, const double *from, double
         to[i * stride] = pole * (to[(i + 1) * stride] - to[i * stride]);
 }
 
-FILTER_INLINE void
-image_type_line(const struct image_type_step *step, const struct image_type_memory *memory, int64_t item)
+/* Returns the axis across which lines are adjacent. */
+FILTER_INLINE int
+image_type_across(const struct image_type_step *step)
 {
-    const int64_t strides[3] = {1, step->sides[0], step->sides[0] * step->sides[1]};
-    const int fast = step->axis == 0 ? 1 : 0, slow = step->axis == 2 ? 1 : 2;
-    const int64_t at = item % step->sides[fast] * strides[fast] + item / step->sides[fast] * strides[slow];
-    const double *from = image_type_from(step, memory) + at;
-
-    if (step->action == IMAGE_TYPE_SPLINE)
-        image_type_spline(step, from, memory->at[step->to] + at, strides[step->axis]);
-    else
-        image_type_recur(step, from, memory->at[step->to] + at,
-                         step->adds ? memory->at[IMAGE_TYPE_RESPONSES] + at : NULL, strides[step->axis]);
+    return step->axis == 0 ? 1 : 0;
 }
 
-/* Runs an item of a step. */
+/* Returns the lines from an item on, up to the last adjacent one. */
+FILTER_INLINE struct image_type_lines
+image_type_lines_of(const struct image_type_step *step, const struct image_type_memory *memory, int64_t item)
+{
+    const int fast = image_type_across(step), slow = step->axis == 2 ? 1 : 2;
+    const int64_t strides[3] = {1, step->sides[0], step->sides[0] * step->sides[1]};
+    const int64_t sums[3] = {1, step->adding[0], step->adding[0] * step->adding[1]};
+    const int64_t across = item % step->size[fast], along = item / step->size[fast];
+    const int64_t at = (step->first[fast] + across) * strides[fast] + (step->first[slow] + along) * strides[slow];
+    const int64_t left = step->size[fast] - across;
+    struct image_type_lines lines;
+
+    lines.from = memory->at[step->from] + at;
+    lines.to = memory->at[step->to] + at;
+    lines.sum = step->adds ? memory->at[IMAGE_TYPE_RESPONSES] + across * sums[fast] + along * sums[slow] : NULL;
+    lines.stride = strides[step->axis];
+    lines.apart = strides[fast];
+    lines.sum_stride = sums[step->axis];
+    lines.sum_apart = sums[fast];
+    lines.count = (int)(left < (int64_t)IMAGE_TYPE_LINES ? left : (int64_t)IMAGE_TYPE_LINES);
+    return lines;
+}
+
+/* Runs an item of a step, except of a recursion. */
 FILTER_INLINE void
 image_type_item(const struct image_type_step *step, const struct image_type_memory *memory, int64_t item)
 {
-    const double *from = image_type_from(step, memory);
-    int64_t place[3], index, slice;
-    double result;
+    const double *from = memory->at[step->from];
+    const int64_t across = item % step->size[0], down = item / step->size[0] % step->size[1];
+    const int64_t deep = item / (step->size[0] * step->size[1]);
+    const int64_t place[3] = {step->first[0] + across, step->first[1] + down, step->first[2] + deep};
+    const int64_t index = (place[2] * step->sides[1] + place[1]) * step->sides[0] + place[0];
+    double *to = &memory->at[step->to][item];
 
-    if (step->action >= IMAGE_TYPE_RECURSION) {
-        image_type_line(step, memory, item);
-        return;
-    }
-    place[0] = step->first[0] + item % step->size[0];
-    place[1] = step->first[1] + item / step->size[0] % step->size[1];
-    place[2] = step->first[2] + item / (step->size[0] * step->size[1]);
-    index = (place[2] * step->sides[1] + place[1]) * step->sides[0] + place[0];
     switch (step->action) {
     case IMAGE_TYPE_POINT:
-        result = image_type_point(step, from[index]);
+        *to = image_type_point(step, from[index]);
         break;
     case IMAGE_TYPE_GRADIENT:
-        result = image_type_gradient(step, from, place, index);
+        *to = image_type_gradient(step, from, place, index);
         break;
     case IMAGE_TYPE_LBP_2D:
-        result = image_type_lbp_2d(step, from, place);
+        *to = image_type_lbp_2d(step, from, place);
         break;
     case IMAGE_TYPE_LBP_3D:
-        result = image_type_lbp_3d(step, memory, place, index);
+        *to = image_type_lbp_3d(step, memory, place, index);
         break;
-    default:
-        result = image_type_taps(step, from, place);
+    case IMAGE_TYPE_SPLINE: {
+        const struct image_type_lines line = image_type_lines_of(step, memory, item);
+
+        image_type_spline(step, line.from, line.to, line.stride);
         break;
     }
-    slice = step->to_reversed ? step->sides[2] - 1 - place[2] : place[2];
-    memory->at[step->to][(slice * step->sides[1] + place[1]) * step->sides[0] + place[0]] = result;
+    default:
+        if (step->to_reversed)
+            to += (step->size[2] - 1 - 2 * deep) * step->size[0] * step->size[1];
+        *to = image_type_taps(step, from + index);
+        break;
+    }
 }
 
 #ifdef __cplusplus

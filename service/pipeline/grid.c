@@ -331,43 +331,65 @@ grid_is_other(const struct texture_options *options, const struct grid *from)
            (from->keeps_reals && grid_is_real(options, from));
 }
 
-/* Adapts the grid to a part of itself (grid->to). */
-static void
-grid_take_part(struct grid *grid)
+struct grid_part
+grid_whole(const struct grid *grid)
+{
+    const struct resample_grid *to = &grid->to;
+    return (struct grid_part){{to->first[0], to->first[1], to->first[2]},
+                              {to->extent.columns, to->extent.rows, to->extent.slices}};
+}
+
+void
+grid_narrow(struct grid *grid, const struct grid_part *part)
 {
     struct geometry_stack *own = &grid->own;
-    grid->demand.extent = grid->to.extent;
-    own->columns = (int32_t)grid->to.extent.columns;
-    own->rows = (int32_t)grid->to.extent.rows;
-    own->plane_count = (int32_t)grid->to.extent.slices;
-    memmove(own->planes, own->planes + grid->to.first[2], (size_t)own->plane_count * sizeof *own->planes);
+    grid->to.extent = grid->demand.extent = (struct image_extent){part->size[0], part->size[1], part->size[2]};
+    memcpy(grid->to.first, part->first, sizeof grid->to.first);
+    own->columns = (int32_t)part->size[0];
+    own->rows = (int32_t)part->size[1];
+    own->plane_count = (int32_t)part->size[2];
+    memmove(own->planes, own->planes + part->first[2], (size_t)own->plane_count * sizeof *own->planes);
 }
 
-void
-grid_narrow(struct grid *grid, const int64_t first[3], const int64_t size[3], double margin_mm)
+struct grid_part
+grid_part_around(const struct grid *grid, const int64_t first[3], const int64_t size[3], double margin_mm)
 {
-    resample_around(&grid->planes, first, size, margin_mm, &grid->to);
-    grid_take_part(grid);
+    struct grid part = {.to = grid->to};
+    resample_around(&grid->planes, first, size, margin_mm, &part.to);
+    return grid_whole(&part);
 }
 
-void
-grid_narrow_around(struct grid *grid, const int64_t first[3], const int64_t size[3], int around)
+struct grid_part
+grid_part_cropped(const struct grid *grid, const int64_t first[3], const int64_t size[3], int around)
 {
     const struct image_extent *source = &grid->planes.extent;
     const int64_t samples[3] = {source->columns, source->rows, source->slices};
-    int64_t *const sides[3] = {&grid->to.extent.columns, &grid->to.extent.rows, &grid->to.extent.slices};
+    const struct grid_part whole = grid_whole(grid);
+    struct grid_part part;
     for (int axis = 0; axis < 3; axis++) {
         const bool turns = axis == 2 && grid_is_reversed(grid);
         const double ratio = grid->source->spacing[axis] / grid->to.spacing[axis];
         const double begin = (double)(turns ? samples[axis] - first[axis] - size[axis] : first[axis]);
-        const double end = begin + (double)size[axis], most = (double)(*sides[axis] - 1);
+        const double end = begin + (double)size[axis], most = (double)(whole.size[axis] - 1);
         const double low = grid->pyradiomics ? floor((begin - 0.5) * ratio - around) : begin - around;
         const double high = grid->pyradiomics ? ceil((end - 0.5) * ratio + around) : end - 1 + around;
         const int64_t lowest = (int64_t)fmin(fmax(low, 0), most), highest = (int64_t)fmin(fmax(high, 0), most);
-        grid->to.first[axis] = turns ? *sides[axis] - 1 - highest : lowest;
-        *sides[axis] = highest - lowest + 1;
+        part.first[axis] = turns ? whole.size[axis] - 1 - highest : lowest;
+        part.size[axis] = highest - lowest + 1;
     }
-    grid_take_part(grid);
+    return part;
+}
+
+bool
+grid_same_values(const struct grid *a, const struct grid *b)
+{
+    const struct texture_normalise *one = a->normalise, *other = b->normalise;
+    bool same = a->real == b->real && a->rounded == b->rounded && a->pyradiomics == b->pyradiomics &&
+                a->demand.order == b->demand.order && a->demand.pixel == b->demand.pixel &&
+                a->demand.values == b->demand.values && a->edge == b->edge && (one != NULL) == (other != NULL);
+    for (int axis = 0; axis < 3; axis++)
+        same = same && a->to.spacing[axis] == b->to.spacing[axis] && a->to.origin[axis] == b->to.origin[axis];
+    return same && (!one || (one->scale == other->scale && one->outliers == other->outliers));
 }
 
 void
@@ -401,13 +423,10 @@ int64_t
 grid_spaced_bytes(const struct grid *grid, size_t regions)
 {
     const struct image_extent from = grid_source_extent(grid);
-    const int64_t voxels = image_voxels(&grid->to.extent), real = (int64_t)sizeof(double);
+    const int64_t real = (int64_t)sizeof(double);
     const int64_t samples = grid->from->keeps_reals || grid->normalise ? image_voxels(&from) * real : 0;
     const int64_t normal = grid->normalise ? image_voxels(&grid->planes.extent) * real : 0;
-    /* Image types keep values and responses besides the grid's voxels. Codes replace the values of other filters. */
-    const int64_t each = grid->image_type ? 2 * real : (int64_t)sizeof(int32_t);
-    const int64_t filter = grid->filtered ? voxels * each : 0;
-    return (int64_t)grid_voxel_bytes(grid) + filter + image_voxels(&grid->planes.extent) / 8 + samples + normal +
+    return image_voxels(&grid->planes.extent) / 8 + samples + normal +
            (int64_t)regions * extent_words(&grid->to.extent) * (int64_t)sizeof(uint64_t);
 }
 

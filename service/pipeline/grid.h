@@ -71,6 +71,7 @@ struct grid {
     const struct texture_normalise *normalise; /* the values of the source are normalised; NULL: not */
     double mean, per_deviation;                /* of these, once the grid is filled */
     bool rounded;                              /* they are rounded to stored values before */
+    bool has_none;                             /* of real-world values: some are NAN */
     bool keeps_reals;        /* values that are not rounded are kept: of a straight grid or an image file */
     void *voxels;            /* after resampling: stack->pixel, or doubles if real, x fastest */
     double *reals;           /* if kept: the real-world values; any value at padding */
@@ -112,15 +113,26 @@ int grid_make_spaced(const struct texture_options *options, const struct grid *f
                      struct error *error);
 void grid_release(struct grid *grid);
 
-/*
- * Narrows a grid of other voxels to a region and a margin in mm. The region lies within a box of
- * the planes' voxels. Call it before memory is reserved for the grid. The stack keeps its origin;
- * the grid begins at grid->to.first.
- */
-void grid_narrow(struct grid *grid, const int64_t first[3], const int64_t size[3], double margin_mm);
+/* A box of voxels of a whole grid of other voxels. */
+struct grid_part {
+    int64_t first[3], size[3];
+};
 
-/* Narrows it as pyradiomics crops images: to a box of the planes' voxels, and as many voxels of the grid around it. */
-void grid_narrow_around(struct grid *grid, const int64_t first[3], const int64_t size[3], int around);
+/* Returns the part that a grid is: all of it, unless it was narrowed. */
+struct grid_part grid_whole(const struct grid *grid);
+
+/* Return the part of a whole grid around a region, which lies within a box of the planes' voxels: with a margin in mm; or as
+ * pyradiomics crops images, with as many voxels of the grid. */
+struct grid_part grid_part_around(const struct grid *grid, const int64_t first[3], const int64_t size[3],
+                                  double margin_mm);
+struct grid_part grid_part_cropped(const struct grid *grid, const int64_t first[3], const int64_t size[3], int around);
+
+/* Narrows a whole grid to a part. Call it before memory is reserved for the grid. The stack keeps its origin; the grid begins
+ * at grid->to.first. */
+void grid_narrow(struct grid *grid, const struct grid_part *part);
+
+/* Returns whether two grids of other voxels of the same source have the same values, where both have voxels. */
+bool grid_same_values(const struct grid *a, const struct grid *b);
 
 /* Returns the normalised value of a real-world value of the source; the same one without normalisation. */
 double grid_normalised(const struct grid *grid, double value);
@@ -143,8 +155,8 @@ bool grid_is_whole(const struct grid *grid);
 int64_t grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline);
 
 /*
- * Return the bytes for a grid of other voxels with the masks of `regions` regions, and for its
- * voxels alone.
+ * Return the bytes for a grid of other voxels and the masks of `regions` regions, without its
+ * voxels, and for its voxels alone.
  */
 int64_t grid_spaced_bytes(const struct grid *grid, size_t regions);
 size_t grid_voxel_bytes(const struct grid *grid);
@@ -174,6 +186,10 @@ void grid_copy_source(const struct grid *grid, const void *voxels, void *place);
 /* Fills a grid of other voxels. Returns GRID_VALUES_FULL also if a spline exceeds 16-bit pixels. */
 int grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes,
                      struct error *error);
+
+/* Fills a grid with the values of another one, of which it is a part. `takes`: takes the memory over if they have the same
+ * voxels. Returns 0 or -ENOMEM. */
+int grid_take_values(struct grid *grid, struct grid *from, bool takes, struct error *error);
 
 /*
  * Computes the window of each slice of a straight grid; the caller must free it. A mask at the edge

@@ -435,11 +435,39 @@ grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxel
     int rc = grid->voxels ? 0 : error_set_system(error, -ENOMEM, "resample the volume");
     if (rc == 0)
         rc = grid_find_padding(grid, voxels, &padding, &bits, error);
+    grid->has_none = bits != NULL;
     if (rc == 0)
         rc = grid->real ? grid_run_real(grid, lane, voxels, bits, most_bytes, error)
                         : grid_run_stored(grid, lane, bits, most_bytes, error);
     free(bits);
     return rc;
+}
+
+int
+grid_take_values(struct grid *grid, struct grid *from, bool takes, struct error *error)
+{
+    const struct image_extent *part = &grid->to.extent, *whole = &from->to.extent;
+    const size_t size = resample_voxel_size(&grid->demand);
+    grid_fill_instances(grid);
+    for (size_t i = 0; i < grid->own_instances.count; i++) {
+        grid->own_instances.at[i].has_padding = from->own_instances.at[i].has_padding;
+        grid->own_instances.at[i].padding_lo = from->own_instances.at[i].padding_lo;
+        grid->own_instances.at[i].padding_hi = from->own_instances.at[i].padding_hi;
+    }
+    takes = takes && image_voxels(part) == image_voxels(whole);
+    grid->voxels = takes ? from->voxels : malloc(grid_voxel_bytes(grid));
+    if (!grid->voxels)
+        return error_set_system(error, -ENOMEM, "resample the volume");
+    if (takes)
+        from->voxels = NULL;
+    for (int64_t row = 0; row < part->rows * part->slices && !takes; row++) {
+        const int64_t y = grid->to.first[1] - from->to.first[1] + row % part->rows;
+        const int64_t z = grid->to.first[2] - from->to.first[2] + row / part->rows;
+        const int64_t at = (z * whole->rows + y) * whole->columns + grid->to.first[0] - from->to.first[0];
+        memcpy((char *)grid->voxels + (size_t)(row * part->columns) * size,
+               (const char *)from->voxels + (size_t)at * size, (size_t)part->columns * size);
+    }
+    return 0;
 }
 
 void

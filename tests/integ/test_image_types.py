@@ -185,16 +185,22 @@ def test_settings_of_image_types(run, tmp_path):  # noqa: F811
 
 
 def test_groups_together_measure_as_each_of_them_alone(run, tmp_path):  # noqa: F811
-    """Groups share responses of a filter, but neither those of image types nor those of values normalised otherwise."""
+    """Groups share values, responses of a filter and transforms, but not those of values normalised otherwise."""
     values, inside = ball((9, 17, 20), 3)
     image, region = (SimpleITK.GetImageFromArray(a) for a in (np.round(values * 100).astype(np.int16), inside.astype(np.uint8)))
     SimpleITK.WriteImage(image, str(tmp_path / "image.nrrd"))
     SimpleITK.WriteImage(region, str(tmp_path / "mask.nrrd"))
     mean, square = 'filter = { kind = "mean"; size = 3; };', 'filter = { kind = "pyradiomics-square"; };'
+    wavelet = 'filter = {{ kind = "pyradiomics-wavelet"; wavelet = "coif1"; kernels = "{}"; }};'
     groups = (mean, mean + " normalise = { scale = 100.0; };", mean + " range = [ -100.0, 100.0 ];",
               mean + " normalise = { scale = 100.0; outliers = 1.0; };", square, square + " range = [ -100.0, 100.0 ];",
               square + " normalise = { scale = 100.0; };", "normalise = { scale = 100.0; };",
-              'filter = { kind = "pyradiomics-gradient"; around = 2; };', 'filter = { kind = "pyradiomics-gradient"; };')
+              'filter = { kind = "pyradiomics-gradient"; around = 2; };', 'filter = { kind = "pyradiomics-gradient"; };',
+              wavelet.format("HLL"), wavelet.format("LHH"), wavelet.format("HLL") + " range = [ -100.0, 100.0 ];",
+              wavelet.format("HLL").replace("};", " level = 2; start_level = 1; around = 3; };"),
+              wavelet.format("HHH") + " normalise = { scale = 100.0; };", 'regions = [ "volume" ];' + wavelet.format("LLH"),
+              'resample = { isotropic_mm = 2.0; };', 'resample = { isotropic_mm = 2.0; }; range = [ -50.0, 80.0 ];',
+              'resample = { isotropic_mm = 2.0; }; families = [ "local-intensity" ];', mean + " resample = { isotropic_mm = 2.0; };")
 
     def measure(name, chosen):
         run("-o", tmp_path / name, "--image", tmp_path / "image.nrrd", "--mask", tmp_path / "mask.nrrd",

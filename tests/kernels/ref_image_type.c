@@ -54,6 +54,38 @@ image_type_make_case(struct image_type_case *each, uint64_t seed)
     }
 }
 
+struct image_type_case
+image_type_boxed(const struct image_type_case *each, uint64_t seed)
+{
+    const int64_t sides[3] = {each->extent.columns, each->extent.rows, each->extent.slices};
+    struct image_type_case box = *each;
+    uint64_t random = seed + 1000003;
+
+    box.demand.bands = each->demand.options.in_slice ? 0x0F : (uint8_t)(1 + ref_random_below(&random, 0xFF));
+    if (ref_random_below(&random, 2) == 0)
+        box.demand.bands = each->demand.options.in_slice ? 0x0F : 0xFF;
+    for (int axis = 0; axis < 3; axis++) {
+        box.demand.first[axis] = ref_random_below(&random, sides[axis]);
+        box.demand.size[axis] = 1 + ref_random_below(&random, sides[axis] - box.demand.first[axis]);
+    }
+    return box;
+}
+
+int64_t
+image_type_box_voxels(const struct image_type_case *box)
+{
+    return box->demand.size[0] * box->demand.size[1] * box->demand.size[2];
+}
+
+int64_t
+image_type_box_voxel(const struct image_type_case *box, int64_t i)
+{
+    const int64_t *first = box->demand.first, *size = box->demand.size;
+    const int64_t y = first[1] + i / size[0] % size[1], z = first[2] + i / size[0] / size[1];
+
+    return (z * box->extent.rows + y) * box->extent.columns + first[0] + i % size[0];
+}
+
 void
 image_type_free_case(struct image_type_case *each)
 {
@@ -61,12 +93,12 @@ image_type_free_case(struct image_type_case *each)
 }
 
 int
-image_type_run_case(struct kernels_lane *lane, const struct image_type_case *each, const double **responses,
-                    struct error *error)
+image_type_run_case(struct kernels_lane *lane, const struct image_type_case *each,
+                    const double *responses[IMAGE_TYPE_BANDS], struct error *error)
 {
     struct kernels_demand demand = {.of = {[KERNELS_IMAGE_TYPE] = &each->demand}};
     const struct image_type_request request = {.values = each->values,
-                                               .size = {each->extent.columns, each->extent.rows, each->extent.slices}};
+                                               .sides = {each->extent.columns, each->extent.rows, each->extent.slices}};
     void *voxels;
     int rc = kernels_volume_begin(lane, each->extent, IMAGE_UINT8, &demand, &voxels, error);
 

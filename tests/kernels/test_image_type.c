@@ -24,7 +24,7 @@ static void
 compare_case(uint64_t seed)
 {
     struct image_type_case each;
-    const double *responses = NULL;
+    const double *responses[IMAGE_TYPE_BANDS] = {NULL};
     double *first;
     long double *expected, off;
     int64_t count;
@@ -36,10 +36,10 @@ compare_case(uint64_t seed)
     ref_image_type(&each, expected);
     off = ref_image_type_off(&each);
     for (size_t v = 0; v < variant_count; v++) {
-        ck_assert_msg(image_type_run_case(variants[v].lane, &each, &responses, &error) == 0, "%s", error.message);
+        ck_assert_msg(image_type_run_case(variants[v].lane, &each, responses, &error) == 0, "%s", error.message);
         if (v == 0)
-            memcpy(first, responses, (size_t)count * sizeof(*first));
-        ck_assert_msg(memcmp(first, responses, (size_t)count * sizeof(*first)) == 0, "case %llu: %d threads differ",
+            memcpy(first, responses[0], (size_t)count * sizeof(*first));
+        ck_assert_msg(memcmp(first, responses[0], (size_t)count * sizeof(*first)) == 0, "case %llu: %d threads differ",
                       (unsigned long long)seed, variants[v].threads);
     }
     for (int64_t i = 0; i < count; i++)
@@ -59,36 +59,68 @@ START_TEST(random_cases)
 
 END_TEST
 
-/* Voxels of a box have the same response as in the whole volume. */
-START_TEST(a_box)
+/* Bands that are computed together, of a box, are those of the volume that are computed one by one. */
+START_TEST(bands_and_boxes)
 {
-    for (uint64_t seed = 0; seed < 54; seed++) {
-        struct image_type_case each;
-        struct image_type_request request;
-        const double *responses = NULL;
-        double *whole;
+    for (uint64_t seed = 0; seed < 270; seed++) {
+        struct image_type_case each, box;
+        const double *whole[IMAGE_TYPE_BANDS], *part[IMAGE_TYPE_BANDS];
+        int count = 0;
 
         image_type_make_case(&each, seed);
-        const int64_t sides[3] = {each.extent.columns, each.extent.rows, each.extent.slices};
-
-        whole = ref_allocate(ref_voxels(each.extent), sizeof(*whole));
-        ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, &responses, &error), 0);
-        memcpy(whole, responses, (size_t)ref_voxels(each.extent) * sizeof(*whole));
-        request.values = each.values;
-        for (int axis = 0; axis < 3; axis++) {
-            request.first[axis] = sides[axis] / 3;
-            request.size[axis] = (sides[axis] + 1) / 2;
+        box = image_type_boxed(&each, seed);
+        ck_assert_int_eq(image_type_run_case(variants[seed % variant_count].lane, &box, part, &error), 0);
+        for (unsigned band = 0; band < IMAGE_TYPE_BANDS; band++) {
+            if (!(image_type_bands(&box.demand) >> band & 1))
+                continue;
+            for (int axis = 0; axis < 3 && each.demand.options.kind == FILTER_PYRADIOMICS_WAVELET; axis++)
+                each.demand.options.high[axis] = band >> axis & 1;
+            ck_assert_int_eq(image_type_run_case(variants[(seed + 1) % variant_count].lane, &each, whole, &error), 0);
+            for (int64_t i = 0; i < image_type_box_voxels(&box); i++)
+                ck_assert_msg(memcmp(&whole[0][image_type_box_voxel(&box, i)], &part[count][i], sizeof(double)) == 0,
+                              "case %llu, band %u, voxel %lld", (unsigned long long)seed, band, (long long)i);
+            count++;
         }
-        ck_assert_int_eq(image_type_run(variants[0].lane, &request, &responses, &error), 0);
-        for (int64_t z = 0; z < request.size[2]; z++)
-            for (int64_t y = 0; y < request.size[1]; y++)
-                for (int64_t x = 0; x < request.size[0]; x++) {
-                    const int64_t i =
-                        ((request.first[2] + z) * sides[1] + request.first[1] + y) * sides[0] + request.first[0] + x;
+        ck_assert_int_eq(count, image_type_count(&box.demand));
+        image_type_free_case(&each);
+    }
+}
 
-                    ck_assert(memcmp(&whole[i], &responses[i], sizeof(whole[i])) == 0);
-                }
-        free(whole);
+END_TEST
+
+/* Values may be a part of a larger volume, and NAN counts as another value. */
+START_TEST(a_part_of_a_volume)
+{
+    for (uint64_t seed = 0; seed < 90; seed++) {
+        struct image_type_case each;
+        const double *responses[IMAGE_TYPE_BANDS];
+        double *expected;
+        uint64_t random = seed;
+
+        image_type_make_case(&each, seed);
+        const struct image_extent own = each.extent;
+        const int64_t count = ref_voxels(own), sides[3] = {own.columns + 3, own.rows + 2, own.slices + 4};
+        double *const around = ref_allocate(sides[0] * sides[1] * sides[2], sizeof(*around));
+        const struct image_type_request request = {
+            .values = around, .none = 3.25, .sides = {sides[0], sides[1], sides[2]}, .at = {2, 1, 3}};
+
+        for (int64_t i = 0; i < sides[0] * sides[1] * sides[2]; i++)
+            around[i] = (double)ref_random_below(&random, 1000000);
+        for (int64_t i = 0; i < count; i++) {
+            const bool is_none = ref_random_below(&random, 9) == 0;
+            const int64_t x = 2 + i % own.columns, y = 1 + i / own.columns % own.rows,
+                          z = 3 + i / own.columns / own.rows;
+
+            each.values[i] = is_none ? request.none : each.values[i];
+            around[(z * sides[1] + y) * sides[0] + x] = is_none ? NAN : each.values[i];
+        }
+        expected = ref_allocate(count, sizeof(*expected));
+        ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, responses, &error), 0);
+        memcpy(expected, responses[0], (size_t)count * sizeof(*expected));
+        ck_assert_int_eq(image_type_run(variants[0].lane, &request, responses, &error), 0);
+        ck_assert(memcmp(expected, responses[0], (size_t)count * sizeof(*expected)) == 0);
+        free(expected);
+        free(around);
         image_type_free_case(&each);
     }
 }
@@ -100,15 +132,15 @@ START_TEST(bounds)
 {
     for (uint64_t seed = 0; seed < 180; seed++) {
         struct image_type_case each;
-        const double *responses = NULL;
+        const double *responses[IMAGE_TYPE_BANDS] = {NULL};
         double peak = 0;
 
         image_type_make_case(&each, seed);
         for (int64_t i = 0; i < ref_voxels(each.extent); i++)
             peak = fmax(peak, fabs(each.values[i]));
-        ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, &responses, &error), 0);
+        ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, responses, &error), 0);
         for (int64_t i = 0; i < ref_voxels(each.extent); i++)
-            ck_assert(!(fabs(responses[i]) > image_type_bound(&each.demand, peak) * (1 + 1e-12)));
+            ck_assert(!(fabs(responses[0][i]) > image_type_bound(&each.demand, peak) * (1 + 1e-12)));
         image_type_free_case(&each);
     }
 }
@@ -121,7 +153,7 @@ START_TEST(volumes_of_zeros_and_of_one_value)
 
     for (uint64_t seed = 0; seed < 90; seed++) {
         struct image_type_case each;
-        const double *responses = NULL;
+        const double *responses[IMAGE_TYPE_BANDS] = {NULL};
 
         image_type_make_case(&each, seed);
         const double value = values[seed / 9 % 3];
@@ -129,15 +161,15 @@ START_TEST(volumes_of_zeros_and_of_one_value)
 
         for (int64_t i = 0; i < ref_voxels(each.extent); i++)
             each.values[i] = value;
-        ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, &responses, &error), 0);
+        ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, responses, &error), 0);
         for (int64_t i = 0; i < ref_voxels(each.extent); i++) {
             if (kind == FILTER_PYRADIOMICS_GRADIENT || (kind == FILTER_PYRADIOMICS_SQUARE_ROOT && value == 0))
-                ck_assert(responses[i] == 0);
+                ck_assert(responses[0][i] == 0);
             if (value == 0 && (kind == FILTER_PYRADIOMICS_SQUARE || kind == FILTER_PYRADIOMICS_LOGARITHM ||
                                kind == FILTER_PYRADIOMICS_EXPONENTIAL))
-                ck_assert(isnan(responses[i]));
-            if (kind == FILTER_PYRADIOMICS_LOG && !isnan(responses[i]))
-                ck_assert(fabs(responses[i]) <= (double)ref_image_type_off(&each) + 1e-6);
+                ck_assert(isnan(responses[0][i]));
+            if (kind == FILTER_PYRADIOMICS_LOG && !isnan(responses[0][i]))
+                ck_assert(fabs(responses[0][i]) <= (double)ref_image_type_off(&each) + 1e-6);
         }
         image_type_free_case(&each);
     }
@@ -148,21 +180,21 @@ END_TEST
 START_TEST(refusals)
 {
     struct image_type_case each;
-    const double *responses;
+    const double *responses[IMAGE_TYPE_BANDS];
 
     image_type_make_case(&each, FILTER_PYRADIOMICS_WAVELET - FILTER_PYRADIOMICS_SQUARE);
     each.demand.options.level = 0;
-    ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, &responses, &error), -EINVAL);
+    ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, responses, &error), -EINVAL);
     each.demand.options.level = FILTER_MAX_LEVEL + 1;
-    ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, &responses, &error), -EINVAL);
+    ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, responses, &error), -EINVAL);
     each.demand.options.kind = FILTER_PYRADIOMICS_LOG;
     each.demand.options.sigma_mm = 0;
-    ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, &responses, &error), -EINVAL);
+    ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, responses, &error), -EINVAL);
     each.demand.options.kind = FILTER_PYRADIOMICS_LBP_2D;
     each.demand.options.points = FILTER_MAX_POINTS + 1;
-    ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, &responses, &error), -EINVAL);
+    ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, responses, &error), -EINVAL);
     each.demand.options.kind = FILTER_MEAN;
-    ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, &responses, &error), -EINVAL);
+    ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, responses, &error), -EINVAL);
     image_type_free_case(&each);
 }
 
@@ -178,7 +210,8 @@ main(void)
 
     tcase_add_unchecked_fixture(tcase, open_variants, variants_close);
     tcase_add_test(tcase, random_cases);
-    tcase_add_test(tcase, a_box);
+    tcase_add_test(tcase, bands_and_boxes);
+    tcase_add_test(tcase, a_part_of_a_volume);
     tcase_add_test(tcase, bounds);
     tcase_add_test(tcase, volumes_of_zeros_and_of_one_value);
     tcase_add_test(tcase, refusals);

@@ -24,20 +24,15 @@ filter_demand_of(const struct texture_options *options, const double spacing[3])
     return own;
 }
 
-void
-texture_filter_demand_set(const struct texture_options *options, const struct grid *grid,
-                          struct texture_filter_demand *own, struct kernels_demand *demand)
+uint8_t
+texture_filter_band(const struct filter_options *filter)
 {
-    const struct image_rescale rescale = volume_rescale(grid->source_instances, &grid->source->planes[0]);
-    *own = filter_demand_of(options, grid->to.spacing);
-    own->image_type.reversed = grid_is_reversed(grid);
-    own->image_type.whole = grid_is_whole(grid) && (!options->resample || grid->pyradiomics);
-    own->image_type.is_unsigned =
-        image_pixel_range(grid->source->pixel).lo == 0 && rescale.slope == 1 && rescale.intercept == 0;
-    if (filter_is_image_type(options->filter->kind))
-        demand->of[KERNELS_IMAGE_TYPE] = &own->image_type;
-    else
-        filter_demand_set(demand, &own->filter);
+    struct image_type_demand own;
+    if (!filter)
+        return 0;
+    own = (struct image_type_demand){.options = *filter};
+    filter_parse(&own.options);
+    return image_type_bands(&own);
 }
 
 double
@@ -101,7 +96,7 @@ filtering_values(const struct texture_filtering *filtering, struct error *error)
 static int
 filtering_scale(const struct texture_filtering *filtering, struct texture_scale *scale, struct error *error)
 {
-    const struct grid *grid = filtering->grid;
+    const struct grid *grid = filtering->values;
     const struct image_rescale rescale = volume_rescale(grid->from->instances, &grid->from->stack->planes[0]);
     double ends[2];
     int exponent;
@@ -126,19 +121,56 @@ filtering_scale(const struct texture_filtering *filtering, struct texture_scale 
     return 0;
 }
 
-/* Begins a volume for the filter, which reads other values. */
+int
+texture_filter_begin(const struct texture_filtering *filtering, struct texture_filter_demand *own, void **voxels,
+                     struct error *error)
+{
+    const struct texture_options *options = filtering->options;
+    const struct grid *grid = filtering->grid;
+    const struct image_rescale rescale = volume_rescale(grid->source_instances, &grid->source->planes[0]);
+    const struct grid_part measured = grid_whole(grid);
+    const int64_t *size = filtering->part.size;
+    struct kernels_demand demand = {.most_bytes = filtering->most_bytes};
+    *own = filter_demand_of(options, grid->to.spacing);
+    own->image_type.bands = filtering->bands;
+    own->image_type.reversed = grid_is_reversed(grid);
+    own->image_type.whole = grid_is_whole(grid) && (!options->resample || grid->pyradiomics);
+    own->image_type.is_unsigned =
+        image_pixel_range(grid->source->pixel).lo == 0 && rescale.slope == 1 && rescale.intercept == 0;
+    for (int axis = 0; axis < 3; axis++) {
+        own->image_type.first[axis] = measured.first[axis] - filtering->part.first[axis];
+        own->image_type.size[axis] = measured.size[axis];
+    }
+    if (filter_is_image_type(options->filter->kind))
+        demand.of[KERNELS_IMAGE_TYPE] = &own->image_type;
+    else
+        filter_demand_set(&demand, &own->filter);
+    return kernels_volume_begin(filtering->lane, (struct image_extent){size[0], size[1], size[2]}, IMAGE_UINT8, &demand,
+                                voxels, error);
+}
+
+/* Begins a volume of zeros. */
 static int
 begin_filter(const struct texture_filtering *filtering, struct texture_filter_demand *own, struct error *error)
 {
-    const struct image_extent *extent = &filtering->grid->to.extent;
-    struct kernels_demand demand = {.most_bytes = filtering->most_bytes};
+    const int64_t *size = filtering->part.size;
     void *voxels;
-    texture_filter_demand_set(filtering->options, filtering->grid, own, &demand);
-    const int rc = kernels_volume_begin(filtering->lane, *extent, IMAGE_UINT8, &demand, &voxels, error);
+    const int rc = texture_filter_begin(filtering, own, &voxels, error);
     if (rc)
         return rc;
-    memset(voxels, 0, (size_t)image_voxels(extent));
-    return kernels_volume_ready(filtering->lane, 0, extent->slices, error);
+    memset(voxels, 0, (size_t)(size[0] * size[1] * size[2]));
+    return kernels_volume_ready(filtering->lane, 0, size[2], error);
+}
+
+/* Returns the values of a row of a part. */
+static const double *
+filtering_row(const struct texture_filtering *filtering, const struct grid_part *part, int64_t row)
+{
+    const struct resample_grid *to = &filtering->values->to;
+    const int64_t y = part->first[1] - to->first[1] + row % part->size[1];
+    const int64_t z = part->first[2] - to->first[2] + row / part->size[1];
+    return (const double *)filtering->values->voxels + (z * to->extent.rows + y) * to->extent.columns + part->first[0] -
+           to->first[0];
 }
 
 static int
@@ -156,26 +188,34 @@ run_filter(const struct texture_filtering *filtering, const struct texture_scale
 static int
 filtering_respond(const struct texture_filtering *filtering, struct error *error)
 {
-    const int64_t count = image_voxels(&filtering->grid->to.extent);
-    const double *reals = filtering->grid->voxels;
+    const struct grid_part *part = &filtering->part;
+    const int64_t columns = part->size[0], rows = part->size[1] * part->size[2], count = columns * rows;
     struct filter_response *response = filtering->response;
     int32_t *values = malloc((size_t)count * sizeof *values);
     const int32_t *codes = NULL;
     struct texture_scale scale = {.unit = 1};
     double step = 1;
     int rc = values ? filtering_scale(filtering, &scale, error) : error_set_system(error, -ENOMEM, "filter the volume");
-    for (int64_t i = 0; i < count && rc == 0; i++)
-        values[i] = isnan(reals[i]) ? scale.padded
-                                    : (int32_t)rint(fmin(fmax(reals[i] / scale.unit, -scale.limit), scale.limit));
+    for (int64_t row = 0; row < rows && rc == 0; row++) {
+        const double *reals = filtering_row(filtering, part, row);
+        for (int64_t x = 0; x < columns; x++)
+            values[row * columns + x] =
+                isnan(reals[x]) ? scale.padded
+                                : (int32_t)rint(fmin(fmax(reals[x] / scale.unit, -scale.limit), scale.limit));
+    }
     if (rc == 0)
         rc = run_filter(filtering, &scale, values, &codes, &step, error);
     if (rc) {
         free(values);
         return rc;
     }
-    for (int64_t i = 0; i < count; i++)
-        values[i] = isnan(reals[i]) ? FILTER_RESPONSE_NONE : codes[i];
-    *response = (struct filter_response){values, step * scale.unit};
+    for (int64_t row = 0; row < rows; row++) {
+        const double *reals = filtering_row(filtering, part, row);
+        for (int64_t x = 0; x < columns; x++)
+            values[row * columns + x] = isnan(reals[x]) ? FILTER_RESPONSE_NONE : codes[row * columns + x];
+    }
+    response->codes = values;
+    response->step = step * scale.unit;
     return 0;
 }
 
@@ -192,111 +232,95 @@ is_left_out(const struct texture_filtering *filtering, double value, int64_t row
 
 /* ------------------------------------------------------------------------------ image types -- */
 
-/* Sets the part of the grid whose responses are measured: the box of the regions, or all. */
-static void
-take_regions(const struct texture_filtering *filtering, struct image_type_request *request)
-{
-    const struct image_extent *extent = &filtering->grid->to.extent;
-    const int64_t sides[3] = {extent->columns, extent->rows, extent->slices};
-    int64_t first[3] = {sides[0], sides[1], sides[2]}, end[3] = {0, 0, 0};
-    bool is_all = texture_margin(filtering->options) > 0;
-    struct texture_box box;
-    for (size_t r = 0; r < filtering->region_count && !is_all; r++) {
-        is_all = !filtering->regions[r].bits;
-        if (is_all)
-            break;
-        texture_box_of(filtering->regions[r].bits, extent, &box);
-        for (int axis = 0; axis < 3 && box.size[0] > 0; axis++) {
-            const int64_t past = box.first[axis] + box.size[axis];
-            first[axis] = box.first[axis] < first[axis] ? box.first[axis] : first[axis];
-            end[axis] = past > end[axis] ? past : end[axis];
-        }
-    }
-    for (int axis = 0; axis < 3; axis++) {
-        const bool is_some = !is_all && end[axis] > 0;
-        request->first[axis] = is_some ? first[axis] : 0;
-        request->size[axis] = is_some ? end[axis] - first[axis] : is_all ? sides[axis] : 1;
-    }
-}
-
-/* Computes the responses of an image type to the values, which are copied to `values`. */
+/* Computes the responses of an image type, or those of several bands. */
 static int
-run_image_type(const struct texture_filtering *filtering, const double *reals, double *values, double *responses,
-               struct error *error)
+respond_reals(const struct texture_filtering *filtering, struct error *error)
 {
-    const int64_t count = image_voxels(&filtering->grid->to.extent);
-    struct image_type_request request = {.values = values};
+    const struct image_extent *extent = &filtering->values->to.extent;
+    const size_t bytes = (size_t)image_voxels(&filtering->grid->to.extent) * sizeof(double);
+    struct image_type_request request = {.values = filtering->values->voxels,
+                                         .sides = {extent->columns, extent->rows, extent->slices}};
     struct texture_filter_demand own;
-    const double *found = NULL;
-    double lowest = 0;
-    int rc = filtering_values(filtering, error);
+    const double *found[IMAGE_TYPE_BANDS] = {NULL};
+    int count = 0, rc = filtering_values(filtering, error);
     if (rc == 0)
-        lowest = grid_normalised(filtering->grid, filtering->range->ends[0]);
-    for (int64_t i = 0; i < count && rc == 0; i++)
-        values[i] = isnan(reals[i]) ? lowest : reals[i];
-    take_regions(filtering, &request);
+        request.none = grid_normalised(filtering->values, filtering->range->ends[0]);
+    for (int axis = 0; axis < 3; axis++)
+        request.at[axis] = filtering->part.first[axis] - filtering->values->to.first[axis];
     if (rc == 0)
         rc = begin_filter(filtering, &own, error);
     if (rc == 0)
-        rc = image_type_run(filtering->lane, &request, &found, error);
-    for (int64_t i = 0; i < count && rc == 0; i++)
-        responses[i] = isnan(reals[i]) ? NAN : found[i];
+        rc = image_type_run(filtering->lane, &request, found, error);
+    for (int band = 0; band < IMAGE_TYPE_BANDS && rc == 0; band++) {
+        if (!(filtering->bands >> band & 1))
+            continue;
+        double *reals = malloc(bytes);
+        if (!reals)
+            return error_set_system(error, -ENOMEM, "filter the volume");
+        memcpy(reals, found[count++], bytes);
+        free(filtering->response->reals[band]);
+        filtering->response->reals[band] = reals;
+    }
     return rc;
 }
 
-/* Replaces the grid's values by responses of an image type. */
+/* Gives the grid its band of the responses. */
 static int
-filtering_respond_reals(const struct texture_filtering *filtering, struct error *error)
+fill_reals(const struct texture_filtering *filtering, struct error *error)
 {
-    const struct image_extent *extent = &filtering->grid->to.extent;
-    const size_t bytes = (size_t)image_voxels(extent) * sizeof(double);
-    double *reals = filtering->grid->voxels, *responses = malloc(bytes), *values = malloc(bytes);
-    const int rc = responses && values ? run_image_type(filtering, reals, values, responses, error)
-                                       : error_set_system(error, -ENOMEM, "filter the volume");
-    if (rc == 0) {
-        for (int64_t row = 0; row < extent->rows * extent->slices && filtering->options->levels.has_range; row++)
-            for (int64_t x = 0; x < extent->columns; x++)
-                if (is_left_out(filtering, reals[row * extent->columns + x], row, x))
-                    responses[row * extent->columns + x] = NAN;
-        filtering->grid->voxels = responses;
-        responses = reals;
+    const size_t bytes = (size_t)image_voxels(&filtering->grid->to.extent) * sizeof(double);
+    const struct grid_part measured = grid_whole(filtering->grid);
+    const bool has_range = filtering->options->levels.has_range;
+    double **band = &filtering->response->reals[__builtin_ctz(texture_filter_band(filtering->options->filter))];
+    double *reals = filtering->takes_response ? *band : malloc(bytes);
+    if (!reals)
+        return error_set_system(error, -ENOMEM, "filter the volume");
+    if (filtering->takes_response)
+        *band = NULL;
+    else
+        memcpy(reals, *band, bytes);
+    filtering->grid->voxels = reals;
+    for (int64_t row = 0; row < measured.size[1] * measured.size[2] && (has_range || filtering->values->has_none);
+         row++) {
+        const double *values = filtering_row(filtering, &measured, row);
+        for (int64_t x = 0; x < measured.size[0]; x++)
+            if (isnan(values[x]) || (has_range && is_left_out(filtering, values[x], row, x)))
+                reals[row * measured.size[0] + x] = NAN;
     }
-    free(values);
-    free(responses);
-    return rc;
+    return 0;
 }
 
 /* ---------------------------------------------------------------------------- all filters -- */
 
-bool
-texture_filter_reads(const struct texture_options *options, const struct filter_response *response)
+int
+texture_filter_respond(const struct texture_filtering *filtering, struct error *error)
 {
-    return !response->codes || options->levels.has_range;
+    const uint8_t band = texture_filter_band(filtering->options->filter);
+    if (!filter_is_image_type(filtering->options->filter->kind))
+        return filtering->response->codes ? 0 : filtering_respond(filtering, error);
+    return filtering->response->reals[__builtin_ctz(band)] ? 0 : respond_reals(filtering, error);
 }
 
 int
-texture_filter(const struct texture_filtering *filtering, struct error *error)
+texture_filter_fill(const struct texture_filtering *filtering, struct error *error)
 {
     const struct image_extent *extent = &filtering->grid->to.extent;
-    const bool has_range = filtering->options->levels.has_range;
     const struct filter_response *response = filtering->response;
+    const bool has_range = filtering->options->levels.has_range;
+    const struct grid_part *part = &filtering->part;
     if (filter_is_image_type(filtering->options->filter->kind))
-        return filtering_respond_reals(filtering, error);
-    const int rc = response->codes ? 0 : filtering_respond(filtering, error);
-    if (rc)
-        return rc;
-    if (!filtering->grid->voxels)
-        filtering->grid->voxels = malloc(grid_voxel_bytes(filtering->grid));
+        return fill_reals(filtering, error);
     double *values = filtering->grid->voxels;
-    if (!values)
-        return error_set_system(error, -ENOMEM, "filter the volume");
-    for (int64_t row = 0; row < extent->rows * extent->slices; row++)
+    const int64_t *first = filtering->grid->to.first;
+    for (int64_t row = 0; row < extent->rows * extent->slices; row++) {
+        const int64_t y = first[1] - part->first[1] + row % extent->rows;
+        const int64_t z = first[2] - part->first[2] + row / extent->rows;
+        const int32_t *codes = response->codes + (z * part->size[1] + y) * part->size[0] + first[0] - part->first[0];
         for (int64_t x = 0; x < extent->columns; x++) {
-            const int64_t i = row * extent->columns + x;
-            const bool none = response->codes[i] == FILTER_RESPONSE_NONE;
-            values[i] = none || (has_range && is_left_out(filtering, values[i], row, x))
-                            ? NAN
-                            : response->codes[i] * response->step;
+            double *const value = &values[row * extent->columns + x];
+            const bool none = codes[x] == FILTER_RESPONSE_NONE;
+            *value = none || (has_range && is_left_out(filtering, *value, row, x)) ? NAN : codes[x] * response->step;
         }
+    }
     return 0;
 }

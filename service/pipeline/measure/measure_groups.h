@@ -12,7 +12,7 @@
 
 #include "service/pipeline/grid.h"
 #include "service/pipeline/measure/measure.h"
-#include "service/pipeline/measure/measure_filter.h"
+#include "service/pipeline/measure/measure_grids.h"
 #include "service/pipeline/segment/segment.h"
 
 struct texture_groups {
@@ -22,9 +22,8 @@ struct texture_groups {
     struct valuing *valuing;            /* for texture_measure() */
     struct grid *grids;                 /* per group; the job's grid if there is no source */
     struct kernels_lane *lane;          /* the second lane; NULL: not needed */
-    /* Per group: the response of its filter, which the first of the groups with the same filter and voxels keeps for them. */
-    struct filter_response *responses;
-    struct filter_range range; /* for filters */
+    struct group_values *values;        /* per group */
+    struct filter_range range;          /* for filters */
 };
 
 /*
