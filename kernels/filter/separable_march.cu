@@ -57,19 +57,97 @@ struct march_extreme : march_form<Value, WIDTH, TURNS_ == 1 ? 2 : 1, BLOCKS> {
     }
 };
 
-template <typename Form> struct march_pass {
-    typedef typename Form::Value Value;
+/* The maximum of a wavelet's 24 rotations: kernel A along two axes and B along the third, each of them turned or not. Kernels
+ * are A, A turned, B, B turned. Weights are few, so that they stay in registers: others are read one by one. */
+template <int WIDTH> struct march_rotations : march_extreme<double, WIDTH, 2, 4, 1> {
+    /* Returns the kernels of a unit, and whether its kernel along z is B. */
+    static __host__ __device__ constexpr int x_of(int u)
+    {
+        return u < 8 ? u / 4 : 2 + (u - 8) / 2;
+    }
+
+    static __host__ __device__ constexpr int y_of(int u)
+    {
+        return u < 8 ? u % 4 : u % 2;
+    }
+
+    static __host__ __device__ constexpr int z_of(int u)
+    {
+        return x_of(u) < 2 && y_of(u) < 2 ? 1 : 0;
+    }
+};
+
+template <typename Form> struct march_pass_of {
     struct separable_input input;
     int32_t *codes;
     double factor;
     int64_t sides[3];
     enum filter_boundary boundary;
     int before[3], after; /* windows; `after` is of z */
-    bool sizes;           /* an extreme of sizes */
+};
+
+template <typename Form> struct march_pass : march_pass_of<Form> {
+    typedef typename Form::Value Value;
+    bool sizes; /* an extreme of sizes */
     int x[Form::UNITS][Form::PARTS];
     Value along_x[Form::KERNELS][Form::WIDTH];
     Value along_y[Form::UNITS][Form::PARTS][Form::WIDTH];
     Value along_z[Form::UNITS][Form::TURNS][Form::WIDTH]; /* with zeros before them */
+
+    __device__ __forceinline__ Value x_weight(int k, int p) const
+    {
+        return along_x[k][p];
+    }
+
+    __device__ __forceinline__ Value y_weight(int u, int i, int p) const
+    {
+        return along_y[u][i][p];
+    }
+
+    __device__ __forceinline__ Value z_weight(int u, int t, int p) const
+    {
+        return along_z[u][t][p];
+    }
+
+    __device__ __forceinline__ int x_of(int u, int i) const
+    {
+        return x[u][i];
+    }
+
+    __device__ __forceinline__ bool compares_sizes() const
+    {
+        return sizes;
+    }
+};
+
+template <int WIDTH> struct march_pass<march_rotations<WIDTH>> : march_pass_of<march_rotations<WIDTH>> {
+    typedef march_rotations<WIDTH> Form;
+    double weights[2][(unsigned)WIDTH]; /* of A and B */
+
+    __device__ __forceinline__ double x_weight(int k, int p) const
+    {
+        return weights[k / 2][k % 2 ? WIDTH - 1 - p : p];
+    }
+
+    __device__ __forceinline__ double y_weight(int u, int, int p) const
+    {
+        return x_weight(Form::y_of(u), p);
+    }
+
+    __device__ __forceinline__ double z_weight(int u, int t, int p) const
+    {
+        return x_weight(2 * Form::z_of(u) + t, p);
+    }
+
+    __device__ __forceinline__ int x_of(int u, int) const
+    {
+        return Form::x_of(u);
+    }
+
+    __device__ __forceinline__ bool compares_sizes() const
+    {
+        return false;
+    }
 };
 
 static __device__ __forceinline__ double
@@ -84,15 +162,16 @@ march_fma(int32_t weight, int32_t value, int32_t sum)
     return weight * value + sum;
 }
 
-template <int WIDTH, typename Value>
+/* Sums values by their weights: weight(p) of place p. */
+template <int WIDTH, typename Value, typename Weight>
 static __device__ __forceinline__ Value
-march_weigh(const Value *weights, const Value *values)
+march_weigh(const Value *values, const Weight &weight)
 {
     Value sum = 0;
 
 #pragma unroll
     for (int p = 0; p < WIDTH; p++)
-        sum = march_fma(weights[p], values[p], sum);
+        sum = march_fma(weight(p), values[p], sum);
     return sum;
 }
 
@@ -116,7 +195,7 @@ march_along_x(const struct march_pass<Form> &pass, struct march_tile<Form> &tile
             values[p] = tile.values[row][lane + p];
 #pragma unroll
         for (int k = 0; k < Form::KERNELS; k++)
-            tile.filtered[k][row][lane] = march_weigh<Form::WIDTH>(pass.along_x[k], values);
+            tile.filtered[k][row][lane] = march_weigh<Form::WIDTH>(values, [&](int p) { return pass.x_weight(k, p); });
     }
 }
 
@@ -136,10 +215,11 @@ march_along_y(const struct march_pass<Form> &pass, const struct march_tile<Form>
             if (Form::reads(u))
 #pragma unroll
                 for (int p = 0; p < Form::WIDTH + Form::OUTPUTS - 1; p++)
-                    column[p] = tile.filtered[pass.x[u][i]][row + p][lane];
+                    column[p] = tile.filtered[pass.x_of(u, i)][row + p][lane];
 #pragma unroll
             for (int o = 0; o < Form::OUTPUTS; o++) {
-                const typename Form::Value sum = march_weigh<Form::WIDTH>(pass.along_y[u][i], column + o);
+                const typename Form::Value sum =
+                    march_weigh<Form::WIDTH>(column + o, [&](int p) { return pass.y_weight(u, i, p); });
 
                 sums[u][o] = i == 0 ? sum : sums[u][o] + sum;
             }
@@ -173,10 +253,10 @@ march_along_z(const struct march_pass<Form> &pass, int output,
 #pragma unroll
     for (int u = 0; u < Form::UNITS; u++)
         if constexpr (Form::TURNS == 1) {
-            responses[u][0] = march_fma(pass.along_z[u][0][end], sums[u][output], kept[u][0]);
+            responses[u][0] = march_fma(pass.z_weight(u, 0, end), sums[u][output], kept[u][0]);
 #pragma unroll
             for (int p = 0; p < end; p++)
-                kept[u][p] = march_fma(pass.along_z[u][0][end - 1 - p], sums[u][output],
+                kept[u][p] = march_fma(pass.z_weight(u, 0, end - 1 - p), sums[u][output],
                                        p + 1 < end ? kept[u][p + 1] : (Value)0);
         } else {
 #pragma unroll
@@ -185,15 +265,15 @@ march_along_z(const struct march_pass<Form> &pass, int output,
             kept[u][end] = sums[u][output];
 #pragma unroll
             for (int t = 0; t < Form::TURNS; t++)
-                responses[u][t] = march_weigh<Form::WIDTH>(pass.along_z[u][t], kept[u]);
+                responses[u][t] = march_weigh<Form::WIDTH>(kept[u], [&](int p) { return pass.z_weight(u, t, p); });
         }
     total = responses[0][0];
     if constexpr (Form::EXTREME)
-        total = march_size(pass.sizes, total);
+        total = march_size(pass.compares_sizes(), total);
 #pragma unroll
     for (int i = 1; i < Form::UNITS * Form::TURNS; i++)
         if constexpr (Form::EXTREME) {
-            const Value size = march_size(pass.sizes, responses[i / Form::TURNS][i % Form::TURNS]);
+            const Value size = march_size(pass.compares_sizes(), responses[i / Form::TURNS][i % Form::TURNS]);
 
             total = size > total ? size : total;
         } else
@@ -362,41 +442,102 @@ march_fill_unit(const struct separable_plan *plan, const struct march_units *uni
     }
 }
 
+/* Fills what is common to all forms, and starts the kernel. */
+template <typename Form>
+static int
+march_launch(struct cuda_lane *lane, const struct separable_plan *plan, const struct separable_input *input,
+             const struct separable_output *output, struct march_pass<Form> *pass, struct error *error)
+{
+    const struct image_extent *extent = &lane->base.extent;
+
+    pass->input = *input;
+    pass->codes = output->codes;
+    pass->sides[0] = extent->columns;
+    pass->sides[1] = extent->rows;
+    pass->sides[2] = extent->slices;
+    pass->boundary = plan->demand.options.boundary;
+    for (int axis = 0; axis < 3; axis++)
+        pass->before[axis] = plan->axis[axis].before;
+    pass->after = plan->axis[2].after;
+    const int64_t tiles = ((pass->sides[0] + MARCH_LANES - 1) / MARCH_LANES) *
+                          ((pass->sides[1] + Form::ROWS - 1) / Form::ROWS) *
+                          ((pass->sides[2] + MARCH_DEPTH - 1) / MARCH_DEPTH);
+
+    separable_march<Form><<<(unsigned)tiles, MARCH_THREADS, 0, lane->work>>>(*pass);
+    CUDA_LAUNCHED(cuda_device_of(&lane->base));
+    return 0;
+}
+
 template <typename Form>
 static int
 march_queue(struct cuda_lane *lane, const struct separable_plan *plan, const struct separable_input *input,
             const struct separable_output *output, struct error *error)
 {
-    const struct image_extent *extent = &lane->base.extent;
-
     struct march_pass<Form> pass = {
     };
     struct march_units units = {};
 
     march_arrange<Form>(plan, &units);
-    pass.input = *input;
-    pass.codes = output->codes;
     pass.factor = Form::EXTREME && plan->demand.options.pooling == FILTER_MIN ? -output->factor : output->factor;
-    pass.sides[0] = extent->columns;
-    pass.sides[1] = extent->rows;
-    pass.sides[2] = extent->slices;
-    pass.boundary = plan->demand.options.boundary;
     pass.sizes = plan->terms[0].sign == 0;
-    for (int axis = 0; axis < 3; axis++)
-        pass.before[axis] = plan->axis[axis].before;
-    pass.after = plan->axis[2].after;
     for (int k = 0; k < Form::KERNELS; k++)
         march_copy(&plan->axis[0], units.kernels[k], 1, pass.along_x[k]);
     for (int u = 0; u < Form::UNITS; u++)
         if (units.planes[u] >= 0)
             march_fill_unit(plan, &units, u, &pass);
-    const int64_t tiles = ((pass.sides[0] + MARCH_LANES - 1) / MARCH_LANES) *
-                          ((pass.sides[1] + Form::ROWS - 1) / Form::ROWS) *
-                          ((pass.sides[2] + MARCH_DEPTH - 1) / MARCH_DEPTH);
+    return march_launch<Form>(lane, plan, input, output, &pass, error);
+}
 
-    separable_march<Form><<<(unsigned)tiles, MARCH_THREADS, 0, lane->work>>>(pass);
-    CUDA_LAUNCHED(cuda_device_of(&lane->base));
-    return 0;
+/* Returns the base of the kernel that a wavelet has along one axis only. */
+static int
+march_odd_base(const struct separable_plan *plan)
+{
+    const struct separable_term *term = &plan->terms[0];
+    int high = 0;
+
+    for (int axis = 0; axis < 3; axis++)
+        high += plan->kernels[term->kernel[axis]].base != 0;
+    return high == 1;
+}
+
+/* Returns whether the plan is the maximum of 24 rotations, and its kernels are the same along all axes. */
+static bool
+march_is_of_rotations(const struct separable_plan *plan)
+{
+    const struct filter_options *options = &plan->demand.options;
+    const int width = separable_width(&plan->axis[0]);
+    bool is = options->kind == FILTER_WAVELET && options->pooling == FILTER_MAX && plan->term_count == 24 &&
+              plan->kernel_count == 4;
+
+    for (int axis = 0; axis < 3; axis++)
+        is = is && separable_width(&plan->axis[axis]) == width;
+    for (int i = 0; i < 4 * 4 * 3 * width && is; i++) {
+        const int k = i % 4, other = i / 4 % 4, axis = i / 16 % 3, p = i / 48;
+        const struct separable_kernel *a = &plan->kernels[k], *b = &plan->kernels[other];
+        const bool turned = a->turning != b->turning;
+
+        if (a->base == b->base)
+            is = separable_row(&plan->axis[0], k, 0)[p] ==
+                 separable_row(&plan->axis[axis], other, 0)[turned ? width - 1 - p : p];
+    }
+    return is;
+}
+
+template <int WIDTH>
+static int
+march_queue_rotations(struct cuda_lane *lane, const struct separable_plan *plan, const struct separable_input *input,
+                      const struct separable_output *output, struct error *error)
+{
+    const int odd = march_odd_base(plan);
+
+    struct march_pass<march_rotations<WIDTH>> pass = {
+    };
+
+    pass.factor = output->factor;
+    for (int k = 0; k < plan->kernel_count; k++)
+        if (plan->kernels[k].turning == SEPARABLE_PLAIN)
+            march_copy(&plan->axis[0], k, 1, pass.weights[plan->kernels[k].base == odd]);
+    return march_launch<march_rotations<WIDTH>>(lane, plan, input, output, &pass, error);
 }
 
 /* Returns whether all sums of Laws' kernels fit 32 bits. */
@@ -457,6 +598,10 @@ separable_march_queue(struct cuda_lane *lane, const struct separable_plan *plan,
                       const struct separable_output *output, struct error *error)
 {
     march_queue_of *integers = march_is_of_integers(plan, input) ? march_of_integers(plan) : NULL;
+    const int width = separable_width(&plan->axis[0]);
 
+    if ((width == MARCH_WIDTH || width == MARCH_NARROW) && march_is_of_rotations(plan))
+        return (width == MARCH_WIDTH ? march_queue_rotations<MARCH_WIDTH>
+                                     : march_queue_rotations<MARCH_NARROW>)(lane, plan, input, output, error);
     return (integers ? integers : march_of_doubles(plan))(lane, plan, input, output, error);
 }
