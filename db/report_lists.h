@@ -165,7 +165,7 @@ struct report_list {
     const char *tail; /* "WHERE ... ORDER BY ... LIMIT ..."; of no list with fields */
     size_t max_rows;  /* of a page; 0: PAGE_ROWS */
     const char *mark; /* an expression that gives the place of a row in the order; or NULL */
-    const char *id;   /* the column that identifies a row, for report_keys() */
+    const char *id;   /* the column that identifies a row: for report_keys(), and to sort rows by it; or NULL */
     const char *const *states;
     int state_count;
     /* Of a list that report_browse() reads. It has no tail. */
@@ -174,8 +174,9 @@ struct report_list {
     const struct report_sort *sorts; /* the first is the default */
     size_t sort_count;
     const char *unique; /* a whole number that distinguishes rows of one place in an order: it ends each order */
-    const char *whole;  /* a table with the rows of the view and the counted column: counts without a filter; or NULL */
-    bool is_closed;     /* JSON and CSV have the columns of the list only, not those of the view */
+    const char
+        *whole;     /* a query of the values of the counted column with their counts (n), without a filter; or NULL */
+    bool is_closed; /* JSON and CSV have the columns of the list only, not those of the view */
 };
 
 extern const struct report_list report_lists[REPORT_LIST_COUNT];
@@ -276,6 +277,7 @@ struct report_browse {
     const char *sort;                      /* its key, with "-" before it for descending; NULL or "": the default */
     const char *after;                     /* a mark: the rows after it; NULL or "": the first ones */
     int64_t limit;                         /* 0: PAGE_ROWS */
+    const int64_t *total;                  /* number of its rows, if they were counted; or NULL */
 };
 
 /* Returns the place of a field, or -1. */

@@ -291,7 +291,8 @@ SELECT d.id AS delivery, d.job_id AS job, d.destination, d.state, d.attempts, d.
     d.sent_sop_class_uid AS sent_sop_class, d.sent_transfer_syntax_uid AS sent_transfer_syntax,
     d.sent_sop_instance_uid AS sent_sop_instance_uid
 FROM delivery d
-JOIN job j ON j.id = d.job_id
+-- Each delivery has its job: SQLite skips an outer join of columns that nobody reads.
+LEFT JOIN job j ON j.id = d.job_id
 LEFT JOIN series s ON s.id = j.series_id;
 
 -- What is not delivered, or delivered and not committed, by destination and cause; failures also by code. The message is

@@ -28,6 +28,7 @@ struct browse {
     int value_count;
     const struct report_sort *sort;
     bool descends;
+    const char *before_sort, *after_equal; /* what keeps SQLite from an index of the order, or of equal values */
     /* texts that the values refer to */
     char moments[REPORT_FIELDS][ISO_TIME_SIZE];
     size_t moment_count;
@@ -187,6 +188,8 @@ browse_where(struct browse *b, const struct report_browse *wanted, int but)
         sqlite3_str_appendall(b->sql, " AND (");
         browse_append(b, field->sql, value, b->value_count);
         sqlite3_str_appendall(b->sql, ")");
+        if (field->form == REPORT_EQUAL)
+            sqlite3_str_appendall(b->sql, b->after_equal);
     }
     return 0;
 }
@@ -239,7 +242,8 @@ static void
 browse_order(struct browse *b)
 {
     const char *direction = b->descends ? "DESC" : "ASC";
-    sqlite3_str_appendf(b->sql, " ORDER BY %s %s, %s %s", b->sort->sql, direction, b->list->unique, direction);
+    sqlite3_str_appendf(b->sql, " ORDER BY %s%s %s, %s %s", b->before_sort, b->sort->sql, direction, b->list->unique,
+                        direction);
 }
 
 /* Writes the mark of a row whose last columns are the value of the order and the number. */
@@ -256,13 +260,38 @@ browse_mark(const struct browse *b, sqlite3_stmt *row, char mark[REPORT_MARK])
 
 /* ----------------------------------------------------------------------------------- queries --- */
 
-/* Appends the query of the rows, one more than wanted, and starts it. Frees the text. */
+/*
+ * Chooses between an index of the order, which is read until the page is full, and one of the filter, whose rows are all
+ * sorted. Without statistics, SQLite does not know that a filter finds few rows, or a third of them.
+ */
+static void
+browse_plan(struct browse *b, const struct report_browse *wanted, int64_t limit)
+{
+    if (wanted->total && *wanted->total < 2 * limit)
+        b->before_sort = "+";
+    else if (wanted->total && *wanted->total > 40 * limit && b->sort == b->list->sorts)
+        b->after_equal = " IS TRUE";
+}
+
+/*
+ * Appends the query of the rows, one more than wanted, and starts it. Frees the text. Sorting whole rows is slow: where a
+ * number identifies a row, the numbers are sorted, and the rows of the answer are read by them.
+ */
 static int
 browse_start(struct browse *b, const struct report_browse *wanted, int64_t limit, sqlite3_stmt **statement)
 {
+    b->before_sort = b->after_equal = "";
     int rc = browse_sort(b, wanted->sort);
+    const struct report_list *list = b->list;
+    const bool by_number = list->id && strcmp(list->id, list->unique) == 0;
     if (rc == 0) {
-        sqlite3_str_appendf(b->sql, ", %s, %s FROM (SELECT * FROM %s", b->sort->sql, b->list->unique, b->list->view);
+        sqlite3_str_appendf(b->sql, ", %s, %s FROM (", b->sort->sql, list->unique);
+        browse_plan(b, wanted, limit);
+        if (by_number)
+            sqlite3_str_appendf(b->sql, "WITH found (id, place) AS MATERIALIZED (SELECT %s, %s%s FROM %s", list->id,
+                                b->before_sort, b->sort->sql, list->view);
+        else
+            sqlite3_str_appendf(b->sql, "SELECT * FROM %s", list->view);
         rc = browse_where(b, wanted, -1);
     }
     if (rc == 0)
@@ -272,10 +301,14 @@ browse_start(struct browse *b, const struct report_browse *wanted, int64_t limit
         return rc;
     }
     browse_order(b);
+    b->before_sort = "";
     b->values[b->value_count++] = value_int(limit < INT64_MAX ? limit + 1 : limit);
-    sqlite3_str_appendf(b->sql, " LIMIT ?%d) r", b->value_count);
+    sqlite3_str_appendf(b->sql, " LIMIT ?%d)", b->value_count);
+    if (by_number)
+        sqlite3_str_appendf(b->sql, " SELECT * FROM %s WHERE %s IN (SELECT id FROM found))", list->view, list->id);
+    sqlite3_str_appendall(b->sql, " r");
     browse_order(b);
-    const struct report_selection selection = {b->list, b->values, (size_t)b->value_count};
+    const struct report_selection selection = {list, b->values, (size_t)b->value_count};
     return report_start(b->report, b->sql, &selection, statement);
 }
 
@@ -300,6 +333,7 @@ report_browse(struct report *report, const struct report_list *list, const struc
 {
     struct browse b = {.report = report, .list = list, .sql = sqlite3_str_new(report->db.handle)};
     const int64_t limit = browse_limit(wanted);
+    const bool is_empty = wanted->total && *wanted->total == 0;
     sqlite3_stmt *row;
     *table = (struct report_table){.list = list};
     for (size_t i = 0; i < list->column_count; i++)
@@ -307,7 +341,7 @@ report_browse(struct report *report, const struct report_list *list, const struc
     int rc = browse_start(&b, wanted, limit, &row);
     if (rc < 0)
         return report_conclude(report, NULL, rc, error);
-    while ((rc = database_step(&report->db, row)) == 1 && (int64_t)table->row_count < limit) {
+    while (!is_empty && (rc = database_step(&report->db, row)) == 1 && (int64_t)table->row_count < limit) {
         rc = report_add_row(report, table, row);
         if (rc < 0)
             break;
@@ -471,7 +505,7 @@ report_browse_keys(struct report *report, const struct report_list *list, void (
     return 0;
 }
 
-/* The limit keeps SQLite from computing more columns of the view than the one that is counted. */
+/* Counts the values, then the choices among them. With the limit, SQLite computes no other columns of the view. */
 int
 report_browse_count(struct report *report, const struct report_list *list, const struct report_browse *wanted,
                     int field, int64_t *counts, struct error *error)
@@ -482,17 +516,24 @@ report_browse_count(struct report *report, const struct report_list *list, const
     int choices = 0;
     sqlite3_str_appendall(b.sql, "SELECT");
     for (; of->choices[choices].word; choices++)
-        sqlite3_str_appendf(b.sql, " count(*) FILTER (WHERE %s),", of->choices[choices].sql);
+        sqlite3_str_appendf(b.sql, " sum(n) FILTER (WHERE %s),", of->choices[choices].sql);
+    b.after_equal = "";
     bool is_filtered = !list->whole;
     for (size_t i = 0; i < list->field_count; i++)
         is_filtered |= (int)i != field && wanted->values[i] && *wanted->values[i];
-    sqlite3_str_appendf(b.sql, " count(*) FROM (SELECT %s FROM %s", of->key, is_filtered ? list->view : list->whole);
-    int rc = browse_where(&b, wanted, field);
+    int rc = 0;
+    sqlite3_str_appendall(b.sql, " sum(n) FROM (");
+    if (is_filtered) {
+        sqlite3_str_appendf(b.sql, "SELECT %s, count(*) AS n FROM (SELECT %s FROM %s", of->key, of->key, list->view);
+        rc = browse_where(&b, wanted, field);
+        sqlite3_str_appendf(b.sql, " LIMIT -1) GROUP BY %s)", of->key);
+    } else {
+        sqlite3_str_appendf(b.sql, "%s)", list->whole);
+    }
     if (rc < 0) {
         sqlite3_free(sqlite3_str_finish(b.sql));
         return report_conclude(report, NULL, rc, error);
     }
-    sqlite3_str_appendall(b.sql, " LIMIT -1)");
     rc = report_start(report, b.sql, &(struct report_selection){list, b.values, (size_t)b.value_count}, &row);
     if (rc < 0)
         return report_conclude(report, NULL, rc, error);

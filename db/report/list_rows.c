@@ -59,7 +59,7 @@ enum {
 
 /* Rows with total_seconds, by `group`; `middle`: the one or two in the middle. */
 #define RANKED(group)                                                                                                  \
-    "(SELECT *, 2 * row_number() OVER (PARTITION BY " group                                                            \
+    "(SELECT pipeline, state, total_seconds, 2 * row_number() OVER (PARTITION BY " group                               \
     " ORDER BY total_seconds IS NULL, total_seconds) - 1 - count(total_seconds) OVER "                                 \
     "(PARTITION BY " group ") BETWEEN -1 AND 1 AS middle FROM ended)"
 #define MEDIAN  "round(avg(total_seconds) FILTER (WHERE middle), 2)"
@@ -294,9 +294,34 @@ static const struct report_column web_bar[] = {
 };
 
 /* Counts of the last 24 hours and of waiting work. Each must equal the rows of a list: service/web/web_overview.c has its address. */
-#define WORK_COUNT(condition) "(SELECT count(*) FROM v_work WHERE " condition ")"
-#define AGO                   "(SELECT ago FROM day)"
-#define LATEST                " AND superseded_by IS NULL"
+#define LATEST " AND superseded_by IS NULL"
+/*
+ * With a limit, SQLite computes no other columns of the view. It searches an index in both halves only for a value that it
+ * knows beforehand: a time is an expression of 'now', never a query.
+ */
+#define FLAT                  " LIMIT -1)"
+#define WORK_COUNT(condition) "(SELECT count(*) FROM (SELECT 1 FROM v_work WHERE " condition FLAT ")"
+#define AGO                   "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')"
+#define WEEK_AGO              "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days')"
+
+#define OF_REVIEW             COUNT("state = 'REVIEW'")
+#define OF_FAILED             COUNT("state = 'FAILED'")
+#define OF_REFUSED            COUNT("state = 'REFUSED'")
+#define OF_NO_JOB             COUNT("state = 'NO_JOB'")
+#define OF_OTHERS             COUNT("state NOT IN ('REVIEW', 'FAILED')")
+
+/*
+ * Work since a time, per step (the first characters of a time): `came` by its arrival, `went` by its end. Jobs are counted in
+ * their indexes, which the view would not allow.
+ */
+#define BY_STEP(length, first)                                                                                         \
+    "came AS MATERIALIZED (SELECT substr(at, 1, " length ") AS step, count(*) AS n FROM (SELECT created_at AS at "     \
+    "FROM job WHERE created_at >= " first LATEST " UNION ALL SELECT at FROM v_work WHERE work < 0 AND at >= " first    \
+    ") GROUP BY 1), "                                                                                                  \
+    "went AS MATERIALIZED (SELECT substr(ended_at, 1, " length ") AS step, " OF_OTHERS " AS done, " OF_REVIEW          \
+    " AS review, " OF_FAILED " AS failed FROM job WHERE ended_at >= " first LATEST " GROUP BY 1) "
+#define CAME(length)        "coalesce((SELECT n FROM came c WHERE c.step = substr(s.at, 1, " length ")), 0)"
+#define WENT(count, length) "coalesce((SELECT " count " FROM went w WHERE w.step = substr(s.at, 1, " length ")), 0)"
 
 static const struct report_column web_flow[] = {
     AS(received, "received", NUMBER, WORK_COUNT("at >= " AGO LATEST)),
@@ -319,25 +344,18 @@ static const struct report_column web_flow[] = {
 
 static const struct report_column web_hours[] = {
     COLUMN(at, "FROM", TIME),
-    AS(received, "RECEIVED", NUMBER, "coalesce((SELECT n FROM came c WHERE c.hour = substr(h.at, 1, 13)), 0)"),
-    AS(done, "DONE", NUMBER, "coalesce((SELECT done FROM went w WHERE w.hour = substr(h.at, 1, 13)), 0)"),
-    AS(review, "REVIEW", NUMBER, "coalesce((SELECT review FROM went w WHERE w.hour = substr(h.at, 1, 13)), 0)"),
-    AS(failed, "FAILED", NUMBER, "coalesce((SELECT failed FROM went w WHERE w.hour = substr(h.at, 1, 13)), 0)"),
+    AS(received, "RECEIVED", NUMBER, CAME("13")),
+    AS(done, "DONE", NUMBER, WENT("done", "13")),
+    AS(review, "REVIEW", NUMBER, WENT("review", "13")),
+    AS(failed, "FAILED", NUMBER, WENT("failed", "13")),
 };
 
 /* The last 24 whole hours, this one included. Jobs count in the hour of their end. */
+#define FIRST_HOUR "strftime('%Y-%m-%dT%H:00:00.000Z', 'now', '-23 hours')"
 #define LAST_HOURS                                                                                                     \
-    ", clock AS (SELECT strftime('%Y-%m-%dT%H:00:00.000Z', 'now', '-23 hours') AS first), "                            \
-    "steps (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM steps WHERE n < 23), "                                         \
-    "hours AS (SELECT strftime('%Y-%m-%dT%H:00:00.000Z', first, '+' || n || ' hours') AS at FROM clock, steps), "      \
-    "came AS MATERIALIZED (SELECT substr(at, 1, 13) AS hour, count(*) AS n FROM v_work "                               \
-    "WHERE at >= (SELECT first FROM clock)" LATEST " GROUP BY 1), "                                                    \
-    "went AS MATERIALIZED (SELECT substr(ended_at, 1, 13) AS hour, " COUNT(                                            \
-        "state NOT IN ('REVIEW', 'FAILED')") " AS "                                                                    \
-                                             "done, " COUNT("state = 'REVIEW'") " AS review, " COUNT(                  \
-                                                 "state = 'FAILED'") " AS failed FROM v_work "                         \
-                                                                     "WHERE ended_at >= (SELECT first FROM "           \
-                                                                     "clock)" LATEST " GROUP BY 1) "
+    ", numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 23), "                                   \
+    "steps AS (SELECT strftime('%Y-%m-%dT%H:00:00.000Z', " FIRST_HOUR ", '+' || n || ' hours') AS at "                 \
+    "FROM numbers), " BY_STEP("13", FIRST_HOUR)
 
 static const struct report_column web_pipeline_work[] = {
     COLUMN(pipeline, "PIPELINE", TEXT),
@@ -403,7 +421,7 @@ static const struct report_column web_running[] = {
 #define RUNNING                                                                                                        \
     ", usual AS MATERIALIZED (SELECT pipeline, "                                                                       \
     "avg((julianday(ended_at) - julianday(started_at)) * 86400.0) AS seconds FROM v_jobs "                             \
-    "WHERE ended_at >= (SELECT ago FROM day) AND started_at IS NOT NULL "                                              \
+    "WHERE ended_at >= " AGO " AND started_at IS NOT NULL "                                                            \
     "AND state IN ('DONE', 'EMPTY', 'REVIEW') GROUP BY pipeline), "                                                    \
     "running AS (SELECT *, max(0.0, (julianday('now') - julianday(started_at)) * 86400.0) "                            \
     "AS seconds FROM v_jobs WHERE state = 'RUNNING') "
@@ -498,8 +516,8 @@ static const struct report_column web_review_job[] = {
     "FROM job j JOIN here h ON j.series_id = h.series_id AND j.revision < h.revision AND j.pipeline = h.pipeline "     \
     "AND j.stack = h.stack WHERE j.state IN ('DONE', 'EMPTY', 'REJECTED') ORDER BY j.id DESC LIMIT 1) "                \
     "UNION ALL SELECT * FROM (SELECT 'patient', " EARLIER_COLUMNS                                                      \
-    "FROM here h JOIN series s ON s.patient_id = h.patient_id AND s.patient_id <> '' AND s.id <> h.series_id "         \
-    "JOIN job j ON j.series_id = s.id AND j.pipeline = h.pipeline WHERE j.state = 'DONE' "                             \
+    "FROM here h CROSS JOIN series s ON s.patient_id = h.patient_id AND s.patient_id <> '' AND s.id <> h.series_id "   \
+    "CROSS JOIN job j ON j.series_id = s.id AND j.pipeline = h.pipeline WHERE j.state = 'DONE' "                       \
     "ORDER BY j.ended_at DESC, j.id DESC LIMIT 1)) "
 
 static const struct report_column web_review_before[] = {
@@ -640,41 +658,28 @@ static const struct report_column web_senders[] = {
 };
 
 #define SENDERS                                                                                                        \
-    ", work_of AS MATERIALIZED (SELECT sender, count(*) AS n FROM v_work WHERE at >= " AGO LATEST                      \
-    " GROUP BY sender), "                                                                                              \
+    ", work_of AS MATERIALIZED (SELECT sender, count(*) AS n FROM (SELECT sender FROM v_work WHERE at >= " AGO LATEST  \
+        FLAT " GROUP BY sender), "                                                                                     \
     "senders AS (SELECT sender, group_concat(DISTINCT called_ae) AS called, max(last_seen_at) AS last_at, "            \
     "coalesce(sum(instances) FILTER (WHERE last_seen_at >= " AGO "), 0) AS instances FROM v_series "                   \
-    "WHERE last_seen_at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days') GROUP BY sender) "
-
-#define WEEK_AGO "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days')"
+    "WHERE state IN ('GATHERING', 'SETTLED', 'REFUSED') AND last_seen_at >= " WEEK_AGO " GROUP BY sender) "
 
 static const struct report_column web_days[] = {
     COLUMN(at, "DAY", TIME),
-    AS(received, "RECEIVED", NUMBER, "coalesce((SELECT n FROM came c WHERE c.day = substr(d.at, 1, 10)), 0)"),
-    AS(done, "DONE", NUMBER, "coalesce((SELECT done FROM went w WHERE w.day = substr(d.at, 1, 10)), 0)"),
-    AS(review, "REVIEW", NUMBER, "coalesce((SELECT review FROM went w WHERE w.day = substr(d.at, 1, 10)), 0)"),
-    AS(failed, "FAILED", NUMBER, "coalesce((SELECT failed FROM went w WHERE w.day = substr(d.at, 1, 10)), 0)"),
-    AS(free_gib, "FREE (GiB)", NUMBER, "(SELECT gib FROM space p WHERE p.day = substr(d.at, 1, 10))"),
+    AS(received, "RECEIVED", NUMBER, CAME("10")),
+    AS(done, "DONE", NUMBER, WENT("done", "10")),
+    AS(review, "REVIEW", NUMBER, WENT("review", "10")),
+    AS(failed, "FAILED", NUMBER, WENT("failed", "10")),
+    AS(free_gib, "FREE (GiB)", NUMBER, "(SELECT gib FROM space p WHERE p.day = substr(s.at, 1, 10))"),
 };
 
 /* The last 30 days (UTC), today included. */
+#define FIRST_DAY "strftime('%Y-%m-%dT00:00:00.000Z', 'now', '-29 days')"
 #define LAST_DAYS                                                                                                      \
-    ", clock AS (SELECT strftime('%Y-%m-%dT00:00:00.000Z', 'now', '-29 days') AS first), "                             \
-    "steps (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM steps WHERE n < 29), "                                         \
-    "days AS (SELECT strftime('%Y-%m-%dT00:00:00.000Z', first, '+' || n || ' days') AS at FROM clock, steps), "        \
-    "came AS MATERIALIZED (SELECT substr(at, 1, 10) AS day, count(*) AS n FROM v_work "                                \
-    "WHERE at >= (SELECT first FROM clock)" LATEST " GROUP BY 1), "                                                    \
-    "went AS MATERIALIZED (SELECT substr(ended_at, 1, 10) AS day, " COUNT(                                             \
-        "state NOT IN ('REVIEW', 'FAILED')") " AS "                                                                    \
-                                             "done, " COUNT("state = 'REVIEW'") " AS review, " COUNT(                  \
-                                                 "state = 'FAILED'") " AS failed FROM v_work "                         \
-                                                                     "WHERE ended_at >= (SELECT first FROM "           \
-                                                                     "clock)" LATEST " GROUP BY 1), "                  \
-                                                                     "space AS MATERIALIZED (SELECT substr(at, 1, "    \
-                                                                     "10) AS day, round(min(free_mib) / 1024.0, 1) "   \
-                                                                     "AS gib FROM v_disk "                             \
-                                                                     "WHERE at >= (SELECT first FROM clock) GROUP BY " \
-                                                                     "1) "
+    ", numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 29), "                                   \
+    "steps AS (SELECT strftime('%Y-%m-%dT00:00:00.000Z', " FIRST_DAY ", '+' || n || ' days') AS at FROM numbers), "    \
+    "space AS MATERIALIZED (SELECT substr(at, 1, 10) AS day, round(min(free_mib) / 1024.0, 1) AS gib FROM v_disk "     \
+    "WHERE at >= " FIRST_DAY " GROUP BY 1), " BY_STEP("10", FIRST_DAY)
 
 static const struct report_column web_calendar[] = {
     COLUMN(night, "REPORT", TEXT),
@@ -699,8 +704,8 @@ static const struct report_column web_by_pipeline[] = {
 
 #define OF_PIPELINES                                                                                                   \
     ", of_week AS MATERIALIZED (SELECT pipeline, state, code, total_seconds FROM v_work WHERE ended_at >= " WEEK_AGO   \
-        LATEST "), groups AS (SELECT pipeline, count(*) AS jobs, round(avg(total_seconds), 1) AS mean, " COUNT(        \
-            "state = 'REVIEW'") " AS review, " COUNT("state = 'FAILED'") " AS failed FROM of_week GROUP BY pipeline) "
+        LATEST FLAT ", groups AS (SELECT pipeline, count(*) AS jobs, round(avg(total_seconds), 1) AS mean, " OF_REVIEW \
+    " AS review, " OF_FAILED " AS failed FROM of_week GROUP BY pipeline) "
 
 static const struct report_column web_by_scanner[] = {
     COLUMN(scanner, "SCANNER", TEXT),
@@ -712,32 +717,34 @@ static const struct report_column web_by_scanner[] = {
     AS(reason, "COMMONEST REASON", TEXT, COMMONEST("scanner")),
 };
 
-#define OF_SCANNERS                                                                                                        \
-    ", of_week AS MATERIALIZED (SELECT station AS scanner, state, code FROM v_work WHERE at >= " WEEK_AGO LATEST           \
-    " AND station <> ''), groups AS (SELECT scanner, count(*) AS work, " COUNT(                                            \
-        "state = 'REFUSED'") " AS refused, " COUNT("state = 'NO_JOB'") " AS no_job, " COUNT("state = 'REVIEW'") " AS "     \
-                                                                                                                "revi"     \
-                                                                                                                "ew,"      \
-                                                                                                                " " COUNT( \
-                                                                                                                    "state = 'FAILED'") " AS failed FROM of_week GROUP BY scanner) "
+#define OF_SCANNERS                                                                                                    \
+    ", of_week AS MATERIALIZED (SELECT station AS scanner, state, code FROM v_work WHERE at >= " WEEK_AGO LATEST       \
+    " AND station <> ''" FLAT ", groups AS (SELECT scanner, count(*) AS work, " OF_REFUSED " AS refused, " OF_NO_JOB   \
+    " AS no_job, " OF_REVIEW " AS review, " OF_FAILED " AS failed FROM of_week GROUP BY scanner) "
 
 static const struct report_column web_cohort_segments[] = {
     COLUMN(pipeline, "PIPELINE", TEXT),
     COLUMN(label, "SEGMENT", TEXT),
 };
 
-#define COHORT_JOBS "state IN ('DONE', 'REVIEW', 'REJECTED') AND superseded_by IS NULL AND voxels > 0 "
+/* The plus keeps SQLite in the order of the index of pipelines. */
+#define COHORT_JOBS "+j.state IN ('DONE', 'REVIEW', 'REJECTED') AND j.superseded_by IS NULL "
+
+/* The segments of the last 1,000 results of each pipeline. */
+#define OF_COHORTS                                                                                                     \
+    ", known (pipeline) AS (SELECT min(pipeline) FROM job UNION ALL SELECT (SELECT min(pipeline) FROM job j "          \
+    "WHERE j.pipeline > k.pipeline) FROM known k WHERE k.pipeline IS NOT NULL) "
 
 static const struct report_column web_cohort[] = {
-    COLUMN(job, "JOB", NUMBER),
-    COLUMN(state, "STATE", TEXT),
-    COLUMN(volume_ml, "VOLUME (ml)", NUMBER),
-    COLUMN(mean, "MEAN", NUMBER),
-    COLUMN(minimum, "MIN", NUMBER),
-    COLUMN(maximum, "MAX", NUMBER),
+    AS(job, "JOB", NUMBER, "j.id"),
+    AS(state, "STATE", TEXT, "j.state"),
+    AS(volume_ml, "VOLUME (ml)", NUMBER, "round(g.volume_ml, 6)"),
+    AS(mean, "MEAN", NUMBER, "g.mean"),
+    AS(minimum, "MIN", NUMBER, "g.minimum"),
+    AS(maximum, "MAX", NUMBER, "g.maximum"),
     AS(unit, "UNIT", TEXT, UNIT),
-    AS(description, "DESCRIPTION", TEXT, "series_description"),
-    AS(scanner, "SCANNER", TEXT, "(SELECT station FROM v_series s WHERE s.series_uid = v_segments.series_uid)"),
+    AS(description, "DESCRIPTION", TEXT, "s.description"),
+    AS(scanner, "SCANNER", TEXT, "s.station"),
 };
 
 static const struct report_column web_device_events[] = {
@@ -1028,13 +1035,13 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
     [PERIOD_HOURS] = LIST("hours", "Per hour", NULL, period_hours, "steps s", .with = HOURS, .tail = ""),
 
     [WEB_BAR] = FIGURES("bar", "Menu", web_bar, "(SELECT 1)", "") /* each page has it */,
-    [WEB_FLOW] = FIGURES("flow", "Flow", web_flow, "day", ""),
-    [WEB_HOURS] = LIST("hours_now", "Per hour", NULL, web_hours, "hours h", .with = LAST_HOURS, .tail = "ORDER BY at"),
+    [WEB_FLOW] = FIGURES("flow", "Flow", web_flow, "asked", ""),
+    [WEB_HOURS] = LIST("hours_now", "Per hour", NULL, web_hours, "steps s", .with = LAST_HOURS, .tail = "ORDER BY at"),
     [WEB_BACKLOG] = LIST("backlog", "Waiting and running, by pipeline", NULL, web_backlog, "v_backlog",
                          .tail = "WHERE pipeline <> '' ORDER BY pipeline" MOST),
-    [WEB_PIPELINE_WORK] = LIST("pipeline_work", "Work of 7 days", NULL, web_pipeline_work, "v_work",
-                               .tail = "WHERE at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days')" LATEST
-                                       " AND pipeline <> '' GROUP BY pipeline"),
+    [WEB_PIPELINE_WORK] = LIST("pipeline_work", "Work of 7 days", NULL, web_pipeline_work,
+                               "(SELECT pipeline FROM v_work WHERE at >= " WEEK_AGO LATEST FLAT,
+                               .tail = "WHERE pipeline <> '' GROUP BY pipeline"),
     [WEB_MACHINE] = FIGURES("machine", "Machine", web_machine, "v_night", ""),
     [WEB_CONFIGURATION] = LIST("configuration", "Configuration", "noctule reload; noctule check-config",
                                web_configuration, "v_configuration", .tail = "ORDER BY state" MOST),
@@ -1078,7 +1085,7 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
         LIST("senders_now", "Senders", NULL, web_senders, "senders s", .with = SENDERS, .tail = "ORDER BY sender" MOST),
     [WEB_CALLERS] = LIST("callers", "Rejected callers", NULL, web_callers, "v_callers",
                          .tail = "ORDER BY admitted_at IS NOT NULL, last_at DESC" MOST),
-    [WEB_DAYS] = LIST("days", "Per day", NULL, web_days, "days d", .with = LAST_DAYS, .tail = "ORDER BY at"),
+    [WEB_DAYS] = LIST("days", "Per day", NULL, web_days, "steps s", .with = LAST_DAYS, .tail = "ORDER BY at"),
     [WEB_CALENDAR] =
         LIST("calendar", "Report periods", NULL, web_calendar, "v_nights",
              .tail = "WHERE night >= strftime('%Y-%m-%d', 'now', '-190 days') ORDER BY until_at" MOST, .max_rows = 200),
@@ -1088,12 +1095,16 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
     [WEB_BY_SCANNER] = LIST("by_scanner", "By scanner, last 7 days", NULL, web_by_scanner, "groups g",
                             .none = "No series with a Station Name came in the last 7 days.", .with = OF_SCANNERS,
                             .tail = "ORDER BY work DESC, scanner" MOST),
-    [WEB_COHORT_SEGMENTS] =
-        LIST("cohort_segments", "Segments", NULL, web_cohort_segments, "v_segments",
-             .tail = "WHERE " COHORT_JOBS "GROUP BY pipeline, label ORDER BY 1, 2" MOST, .max_rows = 200),
-    [WEB_COHORT] =
-        LIST("cohort", "Cohort", NULL, web_cohort, "v_segments",
-             .tail = "WHERE pipeline = ?3 AND label = ?4 AND " COHORT_JOBS "ORDER BY job DESC" MOST, .max_rows = 5000),
+    [WEB_COHORT_SEGMENTS] = LIST(
+        "cohort_segments", "Segments", NULL, web_cohort_segments,
+        "known k JOIN segment g ON g.job_id IN (SELECT id FROM job j WHERE j.pipeline = k.pipeline AND " COHORT_JOBS
+        "ORDER BY j.created_at DESC LIMIT 1000)",
+        .with = OF_COHORTS, .tail = "WHERE g.voxels > 0 GROUP BY 1, 2 ORDER BY 1, 2" MOST, .max_rows = 200),
+    [WEB_COHORT] = LIST("cohort", "Cohort", NULL, web_cohort,
+                        "job j JOIN segment g ON g.job_id = j.id JOIN series s ON s.id = j.series_id",
+                        .tail = "WHERE j.pipeline = ?3 AND g.label = ?4 AND g.voxels > 0 AND " COHORT_JOBS
+                                "ORDER BY j.created_at DESC, j.id DESC" MOST,
+                        .max_rows = 5000),
     [WEB_DEVICE_EVENTS] = LIST("device_events", "Device events", NULL, web_device_events, "v_events",
                                BY_NUMBER(RECENT_EVENTS DEVICE_EVENTS, "event")),
     [WEB_PROGRAMS] =
@@ -1596,6 +1607,11 @@ static const struct report_field work_fields[] = {
     {"current", "Version", REPORT_CHOICE, NULL, work_versions, NULL},
 };
 
+/* Two indexes give the states in their order. */
+static const char work_whole[] =
+    "SELECT state, count(*) AS n FROM job GROUP BY state UNION ALL SELECT state, count(*) FROM "
+    "(SELECT state FROM v_work WHERE work < 0" FLAT " GROUP BY state";
+
 static const struct report_field audit_fields[] = {
     {"job", "Job", REPORT_COUNT, "job = $", NULL, NULL},
     EQUAL(actor, "Person"),
@@ -1747,7 +1763,7 @@ static const struct report_field review_fields[] = {
 
 static const struct report_field series_fields[] = {{"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL}};
 
-#define OF_LAST_DAY "sent_at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')"
+#define OF_LAST_DAY "sent_at >= " AGO
 #define SENT_BY_HOUR                                                                                                   \
     "(WITH RECURSIVE hours (n) AS (SELECT 24 UNION ALL SELECT n - 1 FROM hours WHERE n > 1) SELECT group_concat("      \
     "(SELECT count(*) FROM delivery d WHERE d.destination = r.destination AND d.state = 'SENT' "                       \
@@ -1924,10 +1940,13 @@ const struct report_list report_pulls = {
     }
 
 const struct report_list report_browsed[BROWSE_COUNT] = {
-    [BROWSE_WORK] = BROWSE("work", "Work", "v_work", work_fields, work_sorts, "work", COLUMNS(work_columns)),
-    [BROWSE_SEARCH] = BROWSE("search", "Search", "v_work", search_fields, work_sorts, "work", COLUMNS(work_columns)),
+    [BROWSE_WORK] = BROWSE("work", "Work", "v_work", work_fields, work_sorts, "work", COLUMNS(work_columns),
+                           .id = "work", .whole = work_whole),
+    [BROWSE_SEARCH] =
+        BROWSE("search", "Search", "v_work", search_fields, work_sorts, "work", COLUMNS(work_columns), .id = "work"),
     [BROWSE_DELIVERIES] = BROWSE("deliveries", "Deliveries", "v_deliveries", deliveries_fields, deliveries_sorts,
-                                 "delivery", COLUMNS(browse_deliveries), .whole = "delivery"),
+                                 "delivery", COLUMNS(browse_deliveries), .id = "delivery",
+                                 .whole = "SELECT state, count(*) AS n FROM delivery GROUP BY state"),
     /* Oldest first, in the order of arrival. */
     [BROWSE_REVIEW] = BROWSE("review", "Under review", "v_review", review_fields, review_sorts, "job", ),
     [BROWSE_SEGMENTS] = BROWSE("segments", "Segments", "v_segments", part_fields, segments_sorts, "job", ),

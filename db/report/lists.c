@@ -90,8 +90,7 @@ report_page(struct report *report, enum report_list_name name, const struct repo
             struct report_table *table, struct error *error)
 {
     /* All parameters, in each query. */
-    static const char before[] = "WITH asked (mark, job, text, word, most) AS (SELECT ?1, ?2, ?3, ?4, ?5), "
-                                 "day (ago) AS (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')) ";
+    static const char before[] = "WITH asked (mark, job, text, word, most) AS (SELECT ?1, ?2, ?3, ?4, ?5) ";
 
     const size_t max = report_lists[name].max_rows ? report_lists[name].max_rows : PAGE_ROWS;
     const struct database_value values[] = {value_text(query->after ? query->after : ""), value_int(query->job),

@@ -82,8 +82,6 @@ web_list_read(struct web_list *list, const struct web_view *view, enum report_br
     if (rc == 0)
         rc = report_browse_count(report, list->list, &list->browse, report_field_place(list->list, "state"),
                                  list->counts, error);
-    if (rc == 0)
-        rc = report_browse(report, list->list, &list->browse, &list->table, error);
     if (rc)
         return rc;
     const char *state = web_list_value(list, "state");
@@ -92,7 +90,8 @@ web_list_read(struct web_list *list, const struct web_view *view, enum report_br
     while (choices[i].word && strcmp(choices[i].word, state) != 0)
         i++;
     list->total = list->counts[i]; /* the last count is that of all */
-    return 0;
+    list->browse.total = &list->total;
+    return report_browse(report, list->list, &list->browse, &list->table, error);
 }
 
 void

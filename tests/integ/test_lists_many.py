@@ -1,4 +1,4 @@
-"""The pages Work and Deliveries, and the API, with 100,000 series (NOCTULE_SERIES)."""
+"""All pages, and the API, with 100,000 series (NOCTULE_SERIES), one per 100 s (NOCTULE_STEP)."""
 
 import html
 import json
@@ -9,8 +9,10 @@ import urllib.parse
 
 from conftest import daemons, wait_for
 from test_lists import chips, fill_lists, plain_site
+from test_page import PAGES
 
 MANY = int(os.environ.get("NOCTULE_SERIES", "100000"))
+STEP = float(os.environ.get("NOCTULE_STEP", "100"))
 TIMES = os.environ.get("NOCTULE_TIMES")
 
 
@@ -58,8 +60,9 @@ def test_lists_of_100_000_series(tmp_path_factory):
     folder = tmp_path_factory.mktemp("many")
     with daemons(folder) as daemon:
         site = plain_site(daemon, folder)
-        fill_lists.fill(site.daemon.root / "noctule.db", MANY)
-        addresses = ["work", "deliveries", "api/v1/status", "api/v1/groups", "api/v1/trends", "api/v1/destinations"]
+        fill_lists.fill(site.daemon.root / "noctule.db", MANY, step=STEP)
+        fill_lists.fill_beside(site.daemon.root / "noctule.db")
+        addresses = [*PAGES, "api/v1/status", "api/v1/groups", "api/v1/trends", "api/v1/destinations"]
         addresses += [f"{page}?{value}" for name in ("work", "deliveries") for page in (name, f"api/v1/{name}")
                       for value in filters_of(site, name)]
         addresses += [html.unescape(re.search(r'<a rel="next" href="([^"]*)">', answer(site, page))[1]) for page in ("work", "deliveries")]

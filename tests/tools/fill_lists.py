@@ -30,8 +30,8 @@ def insert(db, table, rows):
     db.executemany(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", rows)
 
 
-def fill(path, count, until=None):
-    """Adds `count` series, the last one at `until` (UTC; 10 minutes ago), one per 100 s. Ids begin behind those that are there."""
+def fill(path, count, until=None, step=100.0):
+    """Adds `count` series, the last one at `until` (UTC; 10 minutes ago), one per `step` seconds. Ids begin behind those that are there."""
     draw = random.Random(1)
     until = until or datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=10)
     db = sqlite3.connect(path, timeout=60)
@@ -42,7 +42,7 @@ def fill(path, count, until=None):
     rows = {table: [] for table in (SERIES, STACK, JOB, RESULT, DELIVERY)}
 
     def at(number):
-        time = until - datetime.timedelta(seconds=100 * (count - number))
+        time = until - datetime.timedelta(seconds=step * (count - number))
         return time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03d}Z"
 
     for i in range(count):
@@ -77,5 +77,42 @@ def fill(path, count, until=None):
     db.close()
 
 
+# What a service keeps beside its jobs. Of 20 jobs one is superseded by the next.
+BESIDE = """
+UPDATE job SET superseded_by = id + 1 WHERE id % 20 = 3 AND id < (SELECT max(id) FROM job) AND state <> 'REVIEW';
+INSERT INTO segment (job_id, number, label, method, voxels, volume_ml, mean, minimum, maximum, unit, first_column, first_row, first_slice,
+    last_column, last_row, last_slice) SELECT j.id, n.column1, 'region ' || n.column1, 'threshold', 1000, 1.0 + j.id % 97, 40.0, -10.0,
+    90.0, '[hnsf''U]', 0, 0, 0, 9, 9, 9 FROM job j, (VALUES (1), (2)) n WHERE j.state IN ('DONE', 'REVIEW', 'REJECTED');
+INSERT INTO breach (job_id, place, segment_number, label, expectation, found, low, high, text)
+    SELECT id, 1, 1, 'region 1', 'volume_ml', 1.0, 2.0, 3.0, 'region 1: 1 ml, expected 2 to 3 ml' FROM job WHERE state = 'REVIEW';
+INSERT INTO event (at, kind, series_id, job_id, from_state, to_state, detail)
+    SELECT created_at, 'JOB', series_id, id, NULL, 'READY', '' FROM job;
+INSERT INTO event (at, kind, series_id, job_id, from_state, to_state, detail)
+    SELECT ended_at, 'JOB', series_id, id, 'RUNNING', state, '' FROM job;
+INSERT INTO event (at, kind, detail) SELECT ended_at, 'DEVICE_LOST', '0: it is lost' FROM job WHERE id % 1000 = 0;
+INSERT INTO night (name, since_at, until_at, series_settled, series_refused, series_without_rule, instances, bytes, jobs_done, jobs_empty,
+    jobs_review, jobs_rejected, jobs_failed, jobs_cancelled, busy_seconds, compute_seconds, result_bytes, delivered, undelivered, waiting,
+    quarantined, report) SELECT substr(max(ended_at), 1, 10), substr(min(ended_at), 1, 10) || 'T00:00:00.000Z', substr(max(ended_at), 1, 10)
+    || 'T23:59:59.000Z', count(*), 0, 0, 0, 0, count(*), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'DONE' FROM job WHERE ended_at IS NOT NULL
+    GROUP BY substr(ended_at, 1, 10);
+INSERT OR IGNORE INTO disk (at, free_mib) SELECT substr(ended_at, 1, 13) || ':00:00.000Z', 1000000.0 FROM job WHERE ended_at IS NOT NULL
+    GROUP BY substr(ended_at, 1, 13);
+INSERT INTO quarantine (path, original_path, series_uid, code, message, quarantined_at) SELECT 'quarantine/' || id, 'scu:SCAN_A/' || id, '',
+    'NOT_DICOM', 'this is no DICOM file', created_at FROM job WHERE id % 500 = 0;
+INSERT INTO caller (calling_ae, called_ae, host, reason, certificate, rejected, first_at, last_at) SELECT 'CT' || id, 'NOCTULE',
+    '10.0.0.1', 'unknown_caller', '', 3, created_at, created_at FROM job WHERE id % 2000 = 0;
+INSERT INTO audit (at, action, subject, job_id, revision, reason, actor, how, role, address, seen) SELECT ended_at, 'reject', 'job ' || id,
+    id, 1, 'it leaks', 'ann', 'token', 'reviewer', '127.0.0.1', '' FROM job WHERE state = 'REJECTED';
+"""
+
+
+def fill_beside(path):
+    """Adds to the jobs of fill(): segments, events, report periods, measurements of the disk, quarantined files, callers, decisions."""
+    db = sqlite3.connect(path, timeout=60)
+    db.executescript("BEGIN IMMEDIATE;" + BESIDE + "COMMIT")
+    db.close()
+
+
 if __name__ == "__main__":
     fill(sys.argv[1], int(sys.argv[2]))
+    fill_beside(sys.argv[1])

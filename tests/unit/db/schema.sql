@@ -34,6 +34,7 @@ CREATE INDEX series_study ON series (study_uid);
 CREATE INDEX series_jobless ON series (last_seen_at) WHERE state <> 'SETTLED' OR code <> '';
 CREATE INDEX series_modality ON series (modality);
 CREATE INDEX series_station ON series (station);
+CREATE INDEX series_work ON series (CAST(-id AS INTEGER)) WHERE state <> 'SETTLED' OR code <> '';
 
 CREATE TABLE instance (
     id INTEGER PRIMARY KEY,
@@ -304,7 +305,6 @@ CREATE TABLE "job" (
 CREATE INDEX job_state ON job (state, ended_at);
 CREATE INDEX job_ready ON job (pipeline, priority DESC, id) WHERE state = 'READY';
 CREATE INDEX job_delayed ON job (not_before_at) WHERE state = 'DELAYED';
-CREATE INDEX job_ended ON job (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX job_superseded_by ON job (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE UNIQUE INDEX job_lane ON job (worker, lane) WHERE state = 'RUNNING';
 CREATE INDEX job_series ON job (series_id, revision, stack, pipeline);
@@ -320,7 +320,6 @@ CREATE INDEX job_elsewhere ON job (id) WHERE state = 'RUNNING' AND executor <> '
 CREATE INDEX job_waits ON job (pipeline, priority DESC, id) WHERE state = 'DELAYED' AND code = 'PROGRAM_WAITING';
 CREATE INDEX job_waits_done_by ON job (pipeline, done_by_at, id)
     WHERE state = 'DELAYED' AND code = 'PROGRAM_WAITING' AND done_by_at IS NOT NULL;
-CREATE INDEX job_created ON job (created_at);
 CREATE INDEX job_state_created ON job (state, created_at);
 CREATE INDEX job_pipeline ON job (pipeline, created_at);
 CREATE TRIGGER review_end_decides AFTER UPDATE OF state ON job WHEN OLD.state = 'REVIEW' AND NEW.state <> 'REVIEW'
@@ -329,6 +328,8 @@ BEGIN
 END;
 CREATE INDEX job_corrects ON job (corrects) WHERE corrects IS NOT NULL;
 CREATE INDEX job_correction ON job (correction) WHERE correction IS NOT NULL;
+CREATE INDEX job_created ON job (created_at, superseded_by);
+CREATE INDEX job_ended ON job (ended_at, state, superseded_by) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE object (
     id INTEGER PRIMARY KEY,

@@ -317,6 +317,185 @@ START_TEST(counts_are_those_of_the_lists)
 
 END_TEST
 
+/* A count only decides how rows are searched: as before, or in the order of an index, or all of them. */
+START_TEST(a_known_total_changes_no_row)
+{
+    static const int64_t totals[] = {1, 1000000};
+    static const int64_t none = 0;
+    static const char *const fields[][2] = {
+        {"modality", "CT"}, {"pipeline", "head"}, {"scanner", "CT1"}, {"sender", "AE"},        {"state", "DONE"},
+        {"text", "x"},      {"code", "NO_RULE"},  {"study", "1.3.4"}, {"destination", "PACS"}, {"since", "2026-01-03"}};
+    static const char *const states[] = {"DONE", "GATHERING", "FAILED", "REFUSED", "READY", "NO_JOB", "DONE"};
+    char at[32], sort[32], expected[512];
+    for (int i = 1; i <= 60; i++) {
+        snprintf(at, sizeof at, "2026-01-%02dT00:00:00.000Z", 1 + i / 3);
+        add(i, states[i % 7], "x", at);
+    }
+    int rows = 0;
+    for (size_t f = 0; f < sizeof fields / sizeof *fields; f++)
+        for (size_t order = 0; order < 2 * report_browsed[BROWSE_WORK].sort_count; order++) {
+            snprintf(sort, sizeof sort, "%s%s", order % 2 ? "-" : "", report_browsed[BROWSE_WORK].sorts[order / 2].key);
+            struct report_browse browse = wanted(fields[f][0], fields[f][1], NULL);
+            browse.sort = sort;
+            browse.limit = 20;
+            snprintf(expected, sizeof expected, "%s", found(browse));
+            rows += *expected != '\0';
+            for (size_t i = 0; i < 2; i++) {
+                browse.total = &totals[i];
+                ck_assert_str_eq(found(browse), expected);
+            }
+            browse.total = &none;
+            ck_assert_str_eq(found(browse), "");
+        }
+    ck_assert_int_gt(rows, 100);
+    struct report_table table;
+    const struct report_browse wrong = {.sort = "nothing", .total = &none};
+    ck_assert_int_eq(report_browse(report, &report_browsed[BROWSE_WORK], &wrong, &table, &error), -EINVAL);
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------- counts of the pages ------ */
+
+/* Random work of 40 days: two revisions of some series, and jobs that newer ones superseded. No time is within half an hour of
+ * the limits of the lists. */
+static void
+add_random(void)
+{
+    static const char *const states[] = {"DONE",     "EMPTY",     "FAILED", "REVIEW",
+                                         "REJECTED", "CANCELLED", "READY",  "RUNNING"};
+    run("CREATE TEMP TABLE draw AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) "
+        "SELECT i, strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now', '-' || (60 * (i * 7919 %% iif(i %% 3, 30, 960)) + "
+        "30) "
+        "|| ' minutes') AS at FROM n");
+    run("INSERT INTO series (id, series_uid, study_uid, modality, body_part, description, state, revision, instances, "
+        "frames, "
+        "expected_instances, first_seen_at, last_seen_at, settled_at, code, station, sender) SELECT i, '1.2.' || i, "
+        "'1.3', 'CT', "
+        "'', '', CASE i %% 10 WHEN 0 THEN 'GATHERING' WHEN 1 THEN 'REFUSED' ELSE 'SETTLED' END, 1 + (i %% 7 = 0), 3, "
+        "0, 0, at, at, "
+        "iif(i %% 10 = 0, NULL, at), CASE i %% 10 WHEN 1 THEN 'MISSING_SLICE' WHEN 2 THEN 'NO_RULE' ELSE '' END, "
+        "iif(i %% 5, 'CT' || i %% 3, ''), iif(i %% 3, 'AE' || i %% 4, '') FROM draw");
+    run("INSERT INTO stack (series_id, revision, name, accepted, planes, columns, rows, spacing_mm, code, message, "
+        "file_a, file_b) "
+        "SELECT i, r.column1, '', 1, 3, 4, 4, 1.0, '', '', '', '' FROM draw, (VALUES (1), (2)) r WHERE i %% 10 > 2 OR "
+        "i %% 7 = 0");
+    for (size_t k = 0; k < sizeof states / sizeof *states; k++)
+        run("INSERT INTO job (series_id, revision, stack, pipeline, settings_id, state, priority, created_at, "
+            "ready_at, started_at, "
+            "ended_at, total_seconds, code, attempts, worker, lane) SELECT i, r.column1, '', iif(i %% 4, 'head', "
+            "'lung'), 1, '%s', 0, "
+            "at, at, iif('%s' = 'READY', NULL, at), iif('%s' IN ('READY', 'RUNNING'), NULL, "
+            "strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', at, "
+            "'+2 minutes')), i, iif('%s' = 'FAILED', 'DEVICE_LOST', ''), 1, 'w', i FROM draw, (VALUES (1), (2)) r "
+            "WHERE (i %% 10 > 2 OR i %% 7 = 0) AND (i + r.column1) %% %d = %d AND (r.column1 = 1 OR i %% 7 = 0)",
+            states[k], states[k], states[k], states[k], (int)(sizeof states / sizeof *states), (int)k);
+    run("UPDATE job SET superseded_by = (SELECT id FROM job n WHERE n.series_id = job.series_id AND n.revision > "
+        "job.revision) "
+        "WHERE ended_at IS NOT NULL");
+    run("CREATE TEMP TABLE work AS SELECT * FROM v_work"); /* each row was computed */
+    assert_answer(&s, "SELECT count(*) > 50 FROM v_work WHERE superseded_by IS NOT NULL", "1");
+}
+
+/* Compares a column of a list with a count of the rows of v_work. In the condition, $ is the cell of the key. */
+static void
+expect_count(enum report_list_name name, const char *key, const char *column, const char *condition)
+{
+    struct report_table list;
+    int64_t sum = 0;
+    const int rc = report_page(report, name, &(struct report_query){0}, &list, &error);
+    ck_assert_msg(rc == 0, "%s: %s", report_lists[name].key, error.message);
+    ck_assert_uint_gt(list.row_count, 0);
+    for (size_t row = 0; row < list.row_count; row++) {
+        sqlite3_stmt *counted;
+        char *sql = sqlite3_mprintf("SELECT count(*) FROM work WHERE %s", condition);
+        ck_assert_msg(sqlite3_prepare_v2(db, sql, -1, &counted, NULL) == SQLITE_OK, "%s", sql);
+        if (key)
+            sqlite3_bind_text(counted, 1, report_cell_text(&list, row, key), -1, SQLITE_TRANSIENT);
+        ck_assert_int_eq(sqlite3_step(counted), SQLITE_ROW);
+        ck_assert_msg((int64_t)report_number(&list, row, column) == sqlite3_column_int64(counted, 0),
+                      "%s, %s of %s: %s, not %lld", report_lists[name].key, column,
+                      key ? report_cell_text(&list, row, key) : "all", report_cell_text(&list, row, column),
+                      sqlite3_column_int64(counted, 0));
+        sum += sqlite3_column_int64(counted, 0);
+        sqlite3_finalize(counted);
+        sqlite3_free(sql);
+    }
+    ck_assert_msg(sum > 0, "%s, %s: no row counts", report_lists[name].key, column);
+    report_table_free(&list);
+}
+
+START_TEST(counts_of_the_pages_are_those_of_the_work)
+{
+#define SINCE_DAY  ">= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')"
+#define SINCE_WEEK ">= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days')"
+#define NEWEST     "superseded_by IS NULL"
+
+    static const struct {
+        enum report_list_name list;
+        const char *key, *column, *condition;
+    } rows[] = {
+        {WEB_DAYS, "at", "received", "substr(at, 1, 10) = substr(?1, 1, 10) AND " NEWEST},
+        {WEB_DAYS, "at", "done",
+         "substr(ended_at, 1, 10) = substr(?1, 1, 10) AND state NOT IN ('REVIEW', 'FAILED') AND " NEWEST},
+        {WEB_DAYS, "at", "review", "substr(ended_at, 1, 10) = substr(?1, 1, 10) AND state = 'REVIEW' AND " NEWEST},
+        {WEB_DAYS, "at", "failed", "substr(ended_at, 1, 10) = substr(?1, 1, 10) AND state = 'FAILED' AND " NEWEST},
+        {WEB_HOURS, "at", "received", "substr(at, 1, 13) = substr(?1, 1, 13) AND " NEWEST},
+        {WEB_HOURS, "at", "done",
+         "substr(ended_at, 1, 13) = substr(?1, 1, 13) AND state NOT IN ('REVIEW', 'FAILED') AND " NEWEST},
+        {WEB_HOURS, "at", "review", "substr(ended_at, 1, 13) = substr(?1, 1, 13) AND state = 'REVIEW' AND " NEWEST},
+        {WEB_HOURS, "at", "failed", "substr(ended_at, 1, 13) = substr(?1, 1, 13) AND state = 'FAILED' AND " NEWEST},
+        {WEB_FLOW, NULL, "received", "at " SINCE_DAY " AND " NEWEST},
+        {WEB_FLOW, NULL, "receiving", "state = 'GATHERING'"},
+        {WEB_FLOW, NULL, "refused", "state = 'REFUSED' AND at " SINCE_DAY},
+        {WEB_FLOW, NULL, "no_job", "state = 'NO_JOB' AND at " SINCE_DAY},
+        {WEB_FLOW, NULL, "ended", "ended_at " SINCE_DAY " AND " NEWEST},
+        {WEB_FLOW, NULL, "running", "state = 'RUNNING'"},
+        {WEB_FLOW, NULL, "waiting", "state = 'READY'"},
+        {WEB_FLOW, NULL, "failed", "state = 'FAILED' AND ended_at " SINCE_DAY " AND " NEWEST},
+        {WEB_FLOW, NULL, "review", "state = 'REVIEW'"},
+        {WEB_FLOW, NULL, "rejected", "state = 'REJECTED' AND ended_at " SINCE_DAY},
+        {WEB_SENDERS, "sender", "work", "sender = ?1 AND at " SINCE_DAY " AND " NEWEST},
+        {WEB_PIPELINE_WORK, "pipeline", "work", "pipeline = ?1 AND at " SINCE_WEEK " AND " NEWEST},
+        {WEB_BY_PIPELINE, "pipeline", "jobs", "pipeline = ?1 AND ended_at " SINCE_WEEK " AND " NEWEST},
+        {WEB_BY_PIPELINE, "pipeline", "review_of",
+         "pipeline = ?1 AND state = 'REVIEW' AND ended_at " SINCE_WEEK " AND " NEWEST},
+        {WEB_BY_PIPELINE, "pipeline", "failed_of",
+         "pipeline = ?1 AND state = 'FAILED' AND ended_at " SINCE_WEEK " AND " NEWEST},
+        {WEB_BY_SCANNER, "scanner", "work", "station = ?1 AND at " SINCE_WEEK " AND " NEWEST},
+        {WEB_BY_SCANNER, "scanner", "refused_by",
+         "station = ?1 AND state = 'REFUSED' AND at " SINCE_WEEK " AND " NEWEST},
+        {WEB_BY_SCANNER, "scanner", "no_job_by", "station = ?1 AND state = 'NO_JOB' AND at " SINCE_WEEK " AND " NEWEST},
+        {WEB_BY_SCANNER, "scanner", "review_by", "station = ?1 AND state = 'REVIEW' AND at " SINCE_WEEK " AND " NEWEST},
+        {WEB_BY_SCANNER, "scanner", "failed_by", "station = ?1 AND state = 'FAILED' AND at " SINCE_WEEK " AND " NEWEST},
+    };
+
+    int64_t counts[16];
+    add_random();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        expect_count(rows[i].list, rows[i].key, rows[i].column, rows[i].condition);
+    /* the counts without a filter have a query of their own */
+    const int state = report_field_place(&report_browsed[BROWSE_WORK], "state");
+    const struct report_field *field = &report_browsed[BROWSE_WORK].fields[state];
+    ck_assert_int_eq(
+        report_browse_count(report, &report_browsed[BROWSE_WORK], &(struct report_browse){0}, state, counts, &error),
+        0);
+    for (int i = 0;; i++) {
+        sqlite3_stmt *counted;
+        char *sql =
+            sqlite3_mprintf("SELECT count(*) FROM work WHERE %s", field->choices[i].word ? field->choices[i].sql : "1");
+        ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &counted, NULL), SQLITE_OK);
+        ck_assert_int_eq(sqlite3_step(counted), SQLITE_ROW);
+        ck_assert_int_eq(counts[i], sqlite3_column_int64(counted, 0));
+        sqlite3_finalize(counted);
+        sqlite3_free(sql);
+        if (!field->choices[i].word)
+            break;
+    }
+}
+
+END_TEST
+
 static struct text_stream stream;
 
 static const char *
@@ -524,6 +703,8 @@ main(void)
     tcase_add_test(tests, times_of_requests);
     tcase_add_test(tests, pages_neither_lose_nor_repeat);
     tcase_add_test(tests, counts_are_those_of_the_lists);
+    tcase_add_test(tests, a_known_total_changes_no_row);
+    tcase_add_test(tests, counts_of_the_pages_are_those_of_the_work);
     tcase_add_test(tests, foreign_texts_are_safe_in_json_and_csv);
     tcase_add_test(tests, each_list_can_be_printed);
     tcase_add_test(tests, undelivered_results_are_grouped_by_cause);
