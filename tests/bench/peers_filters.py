@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
-"""Times image filters: `noctule run` with profiles of IBSI 2, and MIRP and z-rad with the same settings, on IBSI's CT phantom
-(../shared/data/ibsi), from DICOM files to the statistics of the responses in GTV-1. Processor seconds of whole jobs.
+"""Times image filters: Noctule, MIRP and z-rad with the settings of IBSI 2, phase 2, on IBSI's CT phantom (../shared/data/ibsi).
 
-    build/venv/bin/python tests/bench/peers_filters.py --bin build/ci/bin --mirp [--zrad] [--only ibsi2-3b]
+    build/venv/bin/python tests/bench/peers_filters.py --bin build/ci/bin --mirp --zrad [--only ibsi2-3b] [--repeat 3]
 
-z-rad reads the volume and the mask of the job, resampled by SciPy, and its time is that of its filter alone. It is no
-requirement of the tests: use a private environment. Prints one JSON line per filter, with the mean of each program.
+Jobs: each program reads the DICOM files, resamples to 1 mm by cubic splines, filters, and measures 18 statistics of the
+responses in GTV-1, which are compared. Noctule filters what the region needs, the others the whole volume.
+
+Filters (`_filter`): each program filters one whole volume of 200 x 197 x 180 voxels in memory, and every voxel is compared:
+`_voxels` is the largest difference relative to the range of the responses. The volume is that of Noctule's job.
+
+Seconds are those of the processor and of the clock, of processes that have loaded their modules, the least of the
+repetitions. A peer that differs by more than TOLERANCE fails the run. Jobs differ by more than filters because interpolated
+values beyond the outermost voxels differ. Prints one JSON line per filter.
 """
 
 import argparse
 import json
 import logging
+import math
 import os
 import pathlib
 import resource
@@ -23,7 +30,36 @@ import nibabel
 import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integ"))
-SETTINGS = {
+WITHOUT = "ibsi2-1b"
+# Of statistics of jobs, and of voxels of filters. Simoncelli: z-rad sets the frequency of one place per axis of an even number
+# of voxels to 0, and MIRP exchanges two axes of its grid. Noctule's is the formula of IBSI within 7e-9.
+TOLERANCE = {None: (2e-4, 1e-5), "ibsi2-8b": (5e-4, 3e-4), "ibsi2-9b": (2e-3, 2e-3)}
+# Settings of filter_volume (tests/tools).
+OURS = {
+    "ibsi2-2b": "kind=mean size=5",
+    "ibsi2-3b": "kind=log sigma_mm=1.5",
+    "ibsi2-4b": "kind=laws laws=L5,E5,E5 pooling=max energy=15",
+    "ibsi2-5b": "kind=gabor sigma_mm=5 gamma=1.5 lambda_mm=2 theta_degrees=22.5 pooling=mean",
+    "ibsi2-6b": "kind=wavelet wavelet=db3 high=LLH level=1 pooling=mean",
+    "ibsi2-7b": "kind=wavelet wavelet=db3 high=HHH level=2 pooling=mean",
+    "ibsi2-8b": "kind=simoncelli level=1",
+    "ibsi2-9b": "kind=simoncelli level=2",
+}
+
+
+def wavelet_of_mirp(family, kernels, level):
+    return {"filter_kernels": "separable_wavelet", "separable_wavelet_families": family, "separable_wavelet_set": kernels,
+            "separable_wavelet_decomposition_level": level, "separable_wavelet_rotation_invariance": True,
+            "separable_wavelet_pooling_method": "mean"}
+
+
+def simoncelli_of_mirp(level):
+    return {"filter_kernels": "nonseparable_wavelet", "nonseparable_wavelet_families": "simoncelli",
+            "nonseparable_wavelet_decomposition_level": level, "nonseparable_wavelet_response": "real"}
+
+
+MIRP = {
+    WITHOUT: {},
     "ibsi2-2b": {"filter_kernels": "mean", "mean_filter_kernel_size": 5},
     "ibsi2-3b": {"filter_kernels": "laplacian_of_gaussian", "laplacian_of_gaussian_sigma": 1.5,
                  "laplacian_of_gaussian_kernel_truncate": 4.0},
@@ -31,89 +67,222 @@ SETTINGS = {
                  "laws_rotation_invariance": True, "laws_pooling_method": "max"},
     "ibsi2-5b": {"filter_kernels": "gabor", "gabor_sigma": 5.0, "gabor_gamma": 1.5, "gabor_lambda": 2.0, "gabor_theta": 22.5,
                  "gabor_theta_step": 22.5, "gabor_rotation_invariance": True, "gabor_pooling_method": "mean"},
-    "ibsi2-6b": {"filter_kernels": "separable_wavelet", "separable_wavelet_families": "db3", "separable_wavelet_set": "llh",
-                 "separable_wavelet_decomposition_level": 1, "separable_wavelet_rotation_invariance": True,
-                 "separable_wavelet_pooling_method": "mean"},
+    "ibsi2-6b": wavelet_of_mirp("db3", "llh", 1),
+    "ibsi2-7b": wavelet_of_mirp("db3", "hhh", 2),
+    "ibsi2-8b": simoncelli_of_mirp(1),
+    "ibsi2-9b": simoncelli_of_mirp(2),
 }
 
 
-def of_noctule(programs, folder, profile):
-    """Returns processor seconds, and the mean of the responses."""
+def zrad_filter(profile):
+    from zrad import filtering
+
+    def wavelet(kernels, level):
+        return filtering.Wavelets3D(wavelet_type="db3", padding_type="reflect", response_map=kernels, decomposition_level=level,
+                                    rotation_invariance=True)
+
+    return {
+        WITHOUT: lambda: None,
+        "ibsi2-2b": lambda: filtering.Mean(padding_type="reflect", support=5, dimensionality="3D"),
+        "ibsi2-3b": lambda: filtering.LoG(padding_type="reflect", sigma_mm=1.5, cutoff=4, dimensionality="3D"),
+        "ibsi2-4b": lambda: filtering.Laws(response_map="L5E5E5", padding_type="reflect", dimensionality="3D",
+                                           rotation_invariance=True, pooling="max", energy_map=True, distance=7),
+        "ibsi2-5b": lambda: filtering.Gabor(padding_type="reflect", res_mm=1.0, sigma_mm=5.0, lambda_mm=2.0, gamma=1.5,
+                                            theta=math.radians(22.5), rotation_invariance=True, orthogonal_planes=True, n_stds=8),
+        "ibsi2-6b": lambda: wavelet("LLH", 1),
+        "ibsi2-7b": lambda: wavelet("HHH", 2),
+        "ibsi2-8b": lambda: filtering.Simoncelli(padding_type="wrap", decomposition_level=1, dimensionality="3D"),
+        "ibsi2-9b": lambda: filtering.Simoncelli(padding_type="wrap", decomposition_level=2, dimensionality="3D"),
+    }[profile]()
+
+
+class Clock:
+    """Seconds of the processor, of this process or of its children, and of the clock."""
+
+    def __init__(self, children=False):
+        self.of = resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF
+        self.begin = self.used(), time.perf_counter()
+
+    def used(self):
+        used = resource.getrusage(self.of)
+        return used.ru_utime + used.ru_stime
+
+    def end(self):
+        return self.used() - self.begin[0], time.perf_counter() - self.begin[1]
+
+
+def noctule(programs, folder, groups):
+    """Runs a job with these texture groups. Returns its seconds."""
     from test_ibsi_chain import IMAGES, OBJECTS, SEGMENT
-    config = folder / "noctule.conf"
-    config.write_text(f'root = "{folder / "root"}"; pipelines = ( {{ name = "filter"; segments = ( {SEGMENT} ); results = [ "nifti" ]; '
-                      f'texture = {{ profile = "{profile}"; }}; }} );')
     (structures,) = OBJECTS.glob("*.dcm")
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([programs / "noctule", "--config", config, "run", "-p", "filter", "-o", folder / profile, "--object",
+    (folder / "noctule.conf").write_text(f'root = "{folder / "root"}"; pipelines = ( {{ name = "filter"; segments = ( {SEGMENT} ); '
+                                         f'results = [ "nifti" ]; texture = ( {groups} ); }} );')
+    clock = Clock(children=True)
+    subprocess.run([programs / "noctule", "--config", folder / "noctule.conf", "run", "-p", "filter", "-o", folder / "out", "--object",
                     structures, IMAGES], check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    told = json.loads((folder / profile / "features.json").read_text())
-    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-            next(f["value"] for f in told if f["name"] == "mean" and f["family"] == "first-order"))
+    return clock.end()
 
 
-def of_mirp(profile):
-    """Returns processor seconds, and the mean of the responses."""
-    from test_ibsi_chain import IMAGES, OBJECTS
+def job_of_noctule(programs, profile):
+    from test_ibsi2_values import NAMES
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        seconds = noctule(programs, folder, f'{{ profile = "{profile}"; }}')
+        found = {feature["name"]: feature["value"] for feature in json.loads((folder / "out" / "features.json").read_text())
+                 if feature["family"] == "first-order"}
+    return seconds, {theirs: found[ours] for theirs, ours in NAMES.items()}
+
+
+def job_of_mirp(profile):
+    """MIRP smooths before it resamples, unless anti_aliasing is false. IBSI's mirror is SciPy's "reflect"."""
     from mirp import extract_features
+    from test_ibsi_chain import IMAGES, OBJECTS
     (structures,) = OBJECTS.glob("*.dcm")
-    used = time.process_time()
-    (found,) = extract_features(image=str(IMAGES), mask=str(structures), roi_name="GTV-1", new_spacing=1.0, spline_order=3,
-                                resegmentation_intensity_range=[-1000.0, 400.0], base_feature_families="none",
-                                response_map_feature_families="statistics", boundary_condition="mirror", **SETTINGS[profile])
-    used = time.process_time() - used
-    return used, float(found[next(name for name in found.columns if "stat_mean" in name)].iloc[0])
+    filtered = profile != WITHOUT
+    clock = Clock()
+    (found,) = extract_features(
+        image=str(IMAGES), mask=str(structures), roi_name="GTV-1", new_spacing=1.0, spline_order=3, anti_aliasing=False,
+        resegmentation_intensity_range=[-1000.0, 400.0], boundary_condition="reflect",
+        base_feature_families="none" if filtered else "statistics",
+        response_map_feature_families="statistics" if filtered else "none", **MIRP[profile])
+    return clock.end(), {name.split("stat_")[1]: float(found[name].iloc[0]) for name in found.columns if "stat_" in name}
 
 
-def of_zrad(profile, folder):
-    """z-rad's filter on the volume of the job by 1 mm."""
-    from scipy import ndimage
-    from zrad.filtering import spatial, wavelet
+def job_of_zrad(profile):
+    from test_ibsi_chain import IMAGES, OBJECTS
+    from zrad import preprocessing, radiomics
+    from zrad.image import Image
+    (structures,) = OBJECTS.glob("*.dcm")
+    clock = Clock()
+    image = Image.from_dicom(str(IMAGES), "CT")
+    region = preprocessing.RoiData(image=image, morphological_mask=Image.from_dicom_mask(str(structures), "GTV-1", image))
+    region = preprocessing.ImageResampler(1.0, "bspline", "nearest_integer").apply(region)
+    region = preprocessing.MaskResampler(1.0, "linear", 0.5).apply(region)
+    chosen = zrad_filter(profile)
+    region = chosen.apply(region) if chosen else region
+    region = preprocessing.IntensityMaskBuilder().apply(region)
+    region = preprocessing.Resegmenter(intensity_range=(-1000.0, 400.0)).apply(region)
+    found = radiomics.Radiomics().extract_features(region, families="intensity_statistics")
+    return clock.end(), {name.removeprefix("stat_"): float(value) for name, value in found.items()}
 
-    image = nibabel.load(folder / profile / "volume.nii.gz")
-    values = ndimage.zoom(numpy.asarray(image.dataobj, float), image.header.get_zooms()[:3], order=1)
-    filters = {
-        "ibsi2-2b": lambda: spatial.Mean(padding_type="reflect", support=5, dimensionality="3D"),
-        "ibsi2-3b": lambda: spatial.LoG(padding_type="reflect", sigma_mm=1.5, cutoff=4, dimensionality="3D"),
-        "ibsi2-4b": lambda: spatial.Laws(response_map="L5E5E5", padding_type="reflect", dimensionality="3D", rotation_invariance=True,
-                                      pooling="max", energy_map=True, distance=7),
-        "ibsi2-5b": lambda: spatial.Gabor(padding_type="reflect", res_mm=1.0, sigma_mm=5.0, lambda_mm=2.0, gamma=1.5, theta=22.5,
-                                       rotation_invariance=True, orthogonal_planes=True),
-        "ibsi2-6b": lambda: wavelet.Wavelets3D(wavelet_type="db3", padding_type="reflect", response_map="LLH", decomposition_level=1,
-                                            rotation_invariance=True),
-    }
-    chosen = filters[profile]()
-    if profile == "ibsi2-3b":
-        chosen.res_mm = 1.0
-    used = time.process_time()
-    chosen._apply_array(values)
-    return time.process_time() - used
+
+def volume_of_noctule(programs):
+    """Returns the resampled volume, which is its response to a mean of one voxel, by slices, rows, columns."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        noctule(programs, folder, '{ profile = "ibsi2-2b"; filter = { kind = "mean"; size = 1; boundary = "mirror"; in_slice = false; }; '
+                'response = [ "nifti" ]; }')
+        return numpy.asarray(nibabel.load(folder / "out" / "response-1.nii.gz").dataobj, float).T
+
+
+def filter_of_noctule(programs, profile, volume):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        volume.astype("<i2").tofile(folder / "in")
+        done = subprocess.run([programs / "filter_volume", "cpu", ",".join(map(str, volume.shape[::-1])), "1,1,1", folder / "in",
+                               folder / "out", *OURS[profile].split()], check=True, capture_output=True, text=True)
+        return tuple(map(float, done.stdout.split()[1:])), numpy.fromfile(folder / "out", float).reshape(volume.shape)
+
+
+def filter_of_mirp(profile, volume):
+    """MIRP's filter sets its own clock, because there is no call that only filters."""
+    from mirp import extract_images
+    from mirp._imagefilters import gabor, laplacian_of_gaussian, laws, mean, nonseparable_wavelet, separable_wavelet
+    classes = (gabor.GaborFilter, laplacian_of_gaussian.LaplacianOfGaussianFilter, laws.LawsFilter, mean.MeanFilter,
+               nonseparable_wavelet.NonseparableWaveletFilter, separable_wavelet.SeparableWaveletFilter)
+    kept, seconds = [each.transform for each in classes], []
+
+    def timed(call):
+        def transform(*arguments, **named):
+            clock = Clock()
+            response = call(*arguments, **named)
+            seconds.append(clock.end())
+            return response
+        return transform
+
+    for each, transform in zip(classes, kept, strict=True):
+        each.transform = timed(transform)
+    try:
+        ((images, _),) = extract_images(image=volume, mask=numpy.ones(volume.shape, int), boundary_condition="reflect",
+                                        write_images=False, export_images=True, image_export_format="numpy", **MIRP[profile])
+    finally:
+        for each, transform in zip(classes, kept, strict=True):
+            each.transform = transform
+    (used,) = seconds
+    return used, images[-1]
+
+
+def filter_of_zrad(profile, volume):
+    from zrad.image import Image
+    image = Image(array=volume, origin=(0, 0, 0), spacing=(1.0, 1.0, 1.0), direction=numpy.eye(3).ravel(), shape=volume.shape[::-1])
+    chosen = zrad_filter(profile)
+    clock = Clock()
+    response = chosen.apply(image)
+    return clock.end(), response.array
+
+
+def difference(ours, theirs):
+    """Returns the largest difference of a statistic, relative to the statistic, and its name. Positions are relative to the
+    deviation if they are smaller; the quotients by a mean near 0 are left out."""
+    deviation = ours["var"] ** 0.5
+    scale = {name: abs(value) for name, value in ours.items()}
+    scale |= {name: max(scale[name], deviation) for name in ("mean", "median", "min", "max", "p10", "p90")}
+    scale |= {name: max(scale[name], 1) for name in ("skew", "kurt")}
+    near_zero = abs(ours["mean"]) < deviation / 10
+    return max((abs(ours[name] - theirs[name]) / scale[name], name) for name in ours
+               if not (near_zero and name in ("cov", "qcod")))
+
+
+def least(measure, repeat):
+    """Returns the least seconds of the processor and of the clock, and the result."""
+    seconds, found = zip(*(measure() for _ in range(repeat)), strict=True)
+    return tuple(map(min, zip(*seconds, strict=True))), found[0]
+
+
+def record(line, name, seconds, ours=None):
+    line |= {f"{name}_processor": round(seconds[0], 3), f"{name}_wall": round(seconds[1], 3)}
+    if ours:
+        line |= {f"{name}_ratio": round(seconds[0] / ours[0], 1), f"{name}_wall_ratio": round(seconds[1] / ours[1], 1)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", required=True, type=pathlib.Path, help="the folder of the programs")
-    parser.add_argument("--only", choices=SETTINGS)
+    parser.add_argument("--only", choices=MIRP)
+    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--mirp", action="store_true", help="also MIRP")
-    parser.add_argument("--zrad", action="store_true", help="also z-rad, if it is installed")
+    parser.add_argument("--zrad", action="store_true", help="also z-rad")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     programs = options.bin.resolve()
     os.environ.setdefault("NOCTULE_BIN", str(programs))
-    for profile in [options.only] if options.only else SETTINGS:
-        with tempfile.TemporaryDirectory() as folder:
-            line = {"profile": profile}
-            seconds, line["mean"] = of_noctule(programs, pathlib.Path(folder), profile)
-            line["processor_seconds"] = round(seconds, 3)
-            if options.mirp:
-                peers, line["mirp_mean"] = of_mirp(profile)
-                line |= {"mirp_processor_seconds": round(peers, 3), "mirp_ratio": round(peers / seconds, 1)}
-            if options.zrad:
-                peers = of_zrad(profile, pathlib.Path(folder))
-                line |= {"zrad_processor_seconds": round(peers, 3), "zrad_ratio": round(peers / seconds, 1)}
+    peers = [each for each in (("mirp", job_of_mirp, filter_of_mirp), ("zrad", job_of_zrad, filter_of_zrad))
+             if getattr(options, each[0])]
+    volume = volume_of_noctule(programs)
+    failed = False
+    for _, job, _ in peers:
+        job(WITHOUT)  # loads modules
+    for profile in [options.only] if options.only else MIRP:
+        line = {"profile": profile}
+        of_statistics, of_voxels = TOLERANCE.get(profile, TOLERANCE[None])
+        ours, expected = least(lambda: job_of_noctule(programs, profile), max(options.repeat, 3))
+        record(line, "job", ours)
+        if profile != WITHOUT:
+            own, response = least(lambda: filter_of_noctule(programs, profile, volume), max(options.repeat, 3))
+            record(line, "filter", own)
+        for name, job, filtered in peers:
+            seconds, found = least(lambda job=job: job(profile), options.repeat)
+            record(line, f"{name}_job", seconds, ours)
+            line[f"{name}_statistics"], line[f"{name}_differs_most"] = difference(expected, found)
+            failed |= line[f"{name}_statistics"] > of_statistics
+            if profile != WITHOUT:
+                seconds, found = least(lambda filtered=filtered: filtered(profile, volume), options.repeat)
+                record(line, f"{name}_filter", seconds, own)
+                line[f"{name}_voxels"] = float(abs(found - response).max() / numpy.ptp(response))
+                failed |= line[f"{name}_voxels"] > of_voxels
         print(json.dumps(line), flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -45,6 +45,25 @@ START_TEST(random_filters)
 
 END_TEST
 
+START_TEST(every_wavelet)
+{
+    for (uint64_t wavelet = 0; wavelet < WAVELETS; wavelet += quick ? 9 : 1) {
+        struct filter_case each;
+
+        filter_make_case(&each, wavelet);
+        each.demand.options = (struct filter_options){.kind = FILTER_WAVELET,
+                                                      .wavelet = (enum filter_wavelet)wavelet,
+                                                      .boundary = FILTER_MIRROR,
+                                                      .pooling = (enum filter_pooling)(wavelet % FILTER_POOLINGS),
+                                                      .high = {true, false, true},
+                                                      .level = 1 + (int)(wavelet % 2)};
+        run_both(&each, wavelet);
+        filter_free_case(&each);
+    }
+}
+
+END_TEST
+
 /* Groups of slices and several tiles along each axis. */
 START_TEST(large_volumes)
 {
@@ -130,6 +149,7 @@ make_suite(void)
     TCase *parity = gpu_pair_case(suite, "parity");
 
     tcase_add_test(parity, random_filters);
+    tcase_add_test(parity, every_wavelet);
     tcase_add_test(gpu_pair_case(suite, "large"), large_volumes);
     tcase_add_test(gpu_pair_case(suite, "wide"), wide_laplacians);
 #ifdef NOCTULE_CUDA

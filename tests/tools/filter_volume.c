@@ -4,7 +4,8 @@
  *   filter_volume BACKEND COLUMNS,ROWS,SLICES SPACING,SPACING,SPACING INPUT OUTPUT KEY=VALUE...
  *
  * Keys are kind, boundary, pooling, in_slice, size, sigma_mm, laws (names with commas), energy, wavelet, high (such as
- * LHL), level, gamma, lambda_mm, theta_degrees, riesz (numbers with commas). Prints the step of the responses.
+ * LHL), level, gamma, lambda_mm, theta_degrees, riesz (numbers with commas). Prints the step of the responses, and the
+ * seconds of the processor and of the clock in the filter.
  */
 #include "kernels/filter/filter.h"
 
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static struct error error;
 
@@ -111,6 +113,15 @@ use_file(const char *path, const char *mode, void *memory, size_t size)
     }
 }
 
+static double
+seconds(clockid_t clock)
+{
+    struct timespec time;
+
+    clock_gettime(clock, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -146,11 +157,12 @@ main(int argc, char **argv)
     for (size_t i = 0; i < count; i++)
         request.limit = abs(((int16_t *)voxels)[i]) > request.limit ? abs(((int16_t *)voxels)[i]) : request.limit;
     must(kernels_volume_ready(lane, 0, extent.slices, &error));
+    const double used = seconds(CLOCK_PROCESS_CPUTIME_ID), begun = seconds(CLOCK_MONOTONIC);
     must(filter_run(lane, filter.options.kind, &request, &codes, &step, &error));
+    printf("%a %.4f %.4f\n", step, seconds(CLOCK_PROCESS_CPUTIME_ID) - used, seconds(CLOCK_MONOTONIC) - begun);
     for (size_t i = 0; i < count; i++)
         responses[i] = codes[i] * step;
     use_file(argv[5], "wb", responses, count * sizeof(*responses));
-    printf("%a\n", step);
     free(responses);
     kernels_lane_close(lane);
     kernels_device_close(device);
