@@ -1,6 +1,7 @@
 """Jobs in Slurm: a real slurmctld and real slurmd processes of the test (cluster.py)."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import pathlib
@@ -13,6 +14,8 @@ import time
 import pytest
 from cluster import SOON, cluster, multiply_job, played, waiting  # noqa: F401, the fixture
 from conftest import BIN, drop, phantom, run_program, small_file_system, wait_for
+from test_page import Site
+from test_review import expecting
 
 SIZE = ("--size", "48x40x8")
 
@@ -131,6 +134,26 @@ def test_every_object_equals_that_of_a_local_worker(daemon, cluster, tmp_path, c
     assert {"seg.dcm", "labelmap.dcm", "rtstruct.dcm", "picture.dcm", "picture-overview.dcm", "sr.dcm", "volume.nii.gz",
             "labels.nii.gz", "labels.json", "preview.png"} <= set(written[0])
 
+
+
+@pytest.mark.parametrize("state, options", [("DONE", "slices = true;"), ("REVIEW", "")])
+def test_slices_of_a_node_are_shown(daemon, cluster, tmp_path, state, options):
+    """The file of the slice viewer is that of a local worker, and the web UI reads planes of it. Jobs under review have it always."""
+    site = cluster(nodes=1)
+    written = []
+    for make in (daemon, functools.partial(on_slurm, daemon, site)):
+        ui = Site(make, options)
+        if state == "REVIEW":
+            expecting(ui.daemon)
+        ui.start()
+        drop_all(ui.daemon, many(tmp_path / str(len(written)), 1))
+        (job,) = ui.daemon.wait_jobs(1, states=(state,))
+        planes = f"api/v1/jobs/{job['job']}/planes"
+        written.append([(ui.daemon.root / "outbox" / str(job["job"]) / "slices.nslc").read_bytes(),
+                        *(ui.get(f"{planes}/{plane}")[1] for plane in ("ax/3", "cor/20.png", "sag/47"))])
+        assert ui.get(f"{planes}/ax/8", 404)
+    assert job["executor"] == "slurm"
+    assert written[0] == written[1]
 
 
 def test_a_restarted_daemon_adopts_running_jobs(daemon, cluster, tmp_path):
