@@ -1,4 +1,4 @@
-/* web_job.c - the page of a job: slices, found and expected, results, deliveries, timeline, provenance, events. */
+/* web_job.c - the page of a job: slices, results, deliveries, timeline, provenance, events. */
 #include "service/web/web_assets.h"
 #include "service/web/web_decide.h"
 #include "service/web/web_viewer.h"
@@ -17,173 +17,6 @@ job_read(const struct web_view *view, enum report_list_name name, struct report_
 {
     const struct report_query query = {.after = "", .job = web_request_number(view->request, REQUEST_id)};
     return report_page(view->web->report, name, &query, table, error);
-}
-
-/* ------------------------------------------------------------------------- found and expected -- */
-
-/* A number with its expected range. */
-struct job_finding {
-    const char *segment, *measure, *unit;
-    double found, low, high;
-    bool is_bounded;  /* low and high are known */
-    const char *text; /* of a broken expectation, or NULL */
-};
-
-/* Returns whether the number is outside its range. An empty segment breaks one expectation, whatever its numbers are. */
-static bool
-job_is_outside(const struct job_finding *finding)
-{
-    return finding->is_bounded && (finding->found < finding->low || finding->found > finding->high);
-}
-
-/* Draws the range as a band in the middle half of a bar, and the number as a mark within the bar. */
-static void
-job_put_bar(const struct job_finding *finding, FILE *out)
-{
-    const double span = finding->high - finding->low;
-    const double at = span > 0                         ? 25 + 50 * (finding->found - finding->low) / span
-                      : finding->found == finding->low ? 50
-                                                       : 99;
-    const double shown = at < 3 ? 3 : at > 97 ? 97 : at;
-    if (!finding->is_bounded || !isfinite(span) || !isfinite(at))
-        return;
-    fprintf(out,
-            "<svg class=\"j-bar\" aria-hidden=\"true\"><rect class=\"track\" y=\"7\" width=\"100%%\" height=\"4\"/>"
-            "<rect class=\"band\" x=\"25%%\" y=\"5\" width=\"50%%\" height=\"8\"/>"
-            "<svg x=\"%.1f%%\" y=\"9\" overflow=\"visible\"><circle class=\"%s\" r=\"4.5\"/></svg></svg>",
-            shown, finding->text || job_is_outside(finding) ? "broken" : "mark");
-}
-
-static void
-job_put_finding(const struct job_finding *finding, FILE *out)
-{
-    fputs("<tr><td data-t=\"Segment\">", out);
-    html_untrusted(finding->segment, out);
-    fprintf(out, "</td><td data-t=\"Measure\">%s</td><td class=\"n\" data-t=\"Found\">", finding->measure);
-    if (isfinite(finding->found))
-        fprintf(out, "%.6g%s%s", finding->found, *finding->unit ? " " : "", finding->unit);
-    fputs("</td><td class=\"n\" data-t=\"Expected\">", out);
-    if (finding->is_bounded)
-        fprintf(out, "%.6g to %.6g", finding->low, finding->high);
-    fputs("</td><td class=\"j-range\" data-t=\"Range\">", out);
-    job_put_bar(finding, out);
-    fputs("</td><td data-t=\"State\">", out);
-    if (finding->text || job_is_outside(finding))
-        fputs("<strong class=\"failed\">Not as expected</strong> ", out);
-    if (finding->text)
-        html_untrusted(finding->text, out);
-    else if (finding->is_bounded && isfinite(finding->found) && !job_is_outside(finding))
-        fputs("as expected", out);
-    fputs("</td></tr>\n", out);
-}
-
-/* Returns the expectation of a segment in the settings; NULL: none. Regions of objects have other numbers, so labels count. */
-static const struct conf_expect *
-job_find_expect(const struct conf_pipeline *pipeline, const char *label)
-{
-    for (size_t i = 0; pipeline && i < pipeline->segment_count; i++)
-        if (strcmp(pipeline->segments[i].label, label) == 0)
-            return pipeline->segments[i].expect;
-    return NULL;
-}
-
-/* Returns the text of the broken expectation of a segment; NULL: it is not broken. Marks its row as used. */
-static const char *
-job_find_breach(const struct report_table *breaches, const char *label, const char *expectation, bool *used)
-{
-    for (size_t i = 0; i < breaches->row_count; i++) {
-        const char *own = report_cell(breaches, i, "label"), *kind = report_cell(breaches, i, "expectation");
-        if (own && kind && strcmp(own, label) == 0 && strcmp(kind, expectation) == 0) {
-            used[i] = true;
-            return report_cell(breaches, i, "text");
-        }
-    }
-    return NULL;
-}
-
-static void
-job_put_measure(const struct report_table *segments, size_t row, const char *measure, const struct conf_bounds *bounds,
-                const struct report_table *breaches, bool *used, FILE *out)
-{
-    const bool is_volume = strcmp(measure, "volume") == 0;
-    const char *label = report_cell(segments, row, "label"), *unit = report_cell(segments, row, "unit");
-    const char *found = report_cell(segments, row, is_volume ? "volume_ml" : "mean");
-    const struct job_finding finding = {
-        .segment = label ? label : "",
-        .measure = measure,
-        .unit = is_volume ? "ml"
-                : unit    ? unit
-                          : "",
-        .found = found ? strtod(found, NULL) : NAN,
-        .low = bounds ? bounds->at[0] : 0,
-        .high = bounds ? bounds->at[1] : 0,
-        .is_bounded = bounds != NULL,
-        .text = job_find_breach(breaches, label ? label : "", is_volume ? "volume_ml" : "mean", used)};
-    job_put_finding(&finding, out);
-}
-
-/* The other broken expectations, whose numbers only their rows have. */
-static void
-job_put_breaches(const struct report_table *breaches, const bool *used, FILE *out)
-{
-    for (size_t i = 0; i < breaches->row_count; i++) {
-        const char *label = report_cell(breaches, i, "label"), *kind = report_cell(breaches, i, "expectation");
-        const char *found = report_cell(breaches, i, "found"), *text = report_cell(breaches, i, "text");
-        const char *low = report_cell(breaches, i, "low"), *high = report_cell(breaches, i, "high");
-        const struct job_finding finding = {.segment = label ? label : "",
-                                            .measure = kind ? kind : "",
-                                            .unit = "",
-                                            .found = found ? strtod(found, NULL) : NAN,
-                                            .low = low ? strtod(low, NULL) : 0,
-                                            .high = high ? strtod(high, NULL) : 0,
-                                            .is_bounded = low && high,
-                                            .text = text ? text : ""};
-        if (!used[i])
-            job_put_finding(&finding, out);
-    }
-}
-
-static void
-job_put_findings(const struct conf_pipeline *pipeline, const struct report_table *segments,
-                 const struct report_table *breaches, FILE *out)
-{
-    bool used[PAGE_ROWS + 1] = {false};
-    fputs("<section><h2>Found and expected</h2>\n<table class=\"rows\"><thead><tr><th scope=\"col\">Segment</th>"
-          "<th scope=\"col\">Measure</th><th scope=\"col\" class=\"n\">Found</th><th scope=\"col\" class=\"n\">Expected"
-          "</th><th scope=\"col\">Range</th><th scope=\"col\">State</th></tr></thead>\n<tbody>",
-          out);
-    for (size_t row = 0; row < segments->row_count; row++) {
-        const char *label = report_cell(segments, row, "label");
-        const struct conf_expect *expect = job_find_expect(pipeline, label ? label : "");
-        job_put_measure(segments, row, "volume", expect && expect->volume_ml.given ? &expect->volume_ml : NULL,
-                        breaches, used, out);
-        if (expect && expect->mean.given)
-            job_put_measure(segments, row, "mean", &expect->mean, breaches, used, out);
-    }
-    job_put_breaches(breaches, used, out);
-    fputs("</tbody></table></section>\n", out);
-}
-
-static int
-job_findings(const struct web_view *view, struct error *error)
-{
-    struct report_table segments = {0}, breaches = {0}, settings = {0};
-    struct conf_pipeline *pipeline = NULL;
-    struct error why;
-    int rc = job_read(view, WEB_JOB_SEGMENTS, &segments, error);
-    if (rc >= 0)
-        rc = job_read(view, WEB_JOB_BREACHES, &breaches, error);
-    if (rc >= 0)
-        rc = job_read(view, WEB_JOB_SETTINGS, &settings, error);
-    if (rc >= 0 && settings.row_count > 0)
-        conf_pipeline_from_text(report_cell(&settings, 0, "settings"), &pipeline, &why); /* of an older version: none */
-    if (rc >= 0 && segments.row_count + breaches.row_count > 0)
-        job_put_findings(pipeline, &segments, &breaches, view->out);
-    conf_pipeline_free(pipeline);
-    report_table_free(&segments);
-    report_table_free(&breaches);
-    report_table_free(&settings);
-    return rc < 0 ? rc : 0;
 }
 
 static int
@@ -384,7 +217,7 @@ job_put_all(const struct web_view *view, const struct report_table *job, struct 
     if (rc == 0)
         rc = job_correction(view, error);
     if (rc == 0)
-        rc = job_findings(view, error);
+        rc = web_findings_put(view, web_request_number(view->request, REQUEST_id), WEB_FINDINGS_TABLE, error);
     if (rc == 0)
         rc = web_view_list(view, WEB_JOB_SEGMENTS, NULL, error);
     if (rc == 0)

@@ -15,13 +15,13 @@
 
 struct review {
     const struct web_view *view;
-    struct report_table waiting, decided, job, breaches, before, correction, reasons;
+    struct report_table waiting, decided, job, before, correction, reasons;
 };
 
 static void
 review_free(struct review *review)
 {
-    struct report_table *tables[] = {&review->waiting, &review->decided,    &review->job,    &review->breaches,
+    struct report_table *tables[] = {&review->waiting, &review->decided,    &review->job,
                                      &review->before,  &review->correction, &review->reasons};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (tables[i]->list) /* it was read */
@@ -43,8 +43,6 @@ review_read(struct review *review, struct error *error)
     query.after = "";
     if (rc == 0)
         rc = report_page(report, WEB_REVIEW_JOB, &query, &review->job, error);
-    if (rc == 0)
-        rc = report_page(report, WEB_JOB_BREACHES, &query, &review->breaches, error);
     if (rc == 0)
         rc = report_page(report, WEB_REVIEW_BEFORE, &query, &review->before, error);
     if (rc == 0)
@@ -171,21 +169,6 @@ review_write_result(const struct review *review)
 
 /* ------------------------------------------------------------------------------ decision ---- */
 
-static void
-review_write_broken(const struct review *review)
-{
-    FILE *out = review->view->out;
-    if (review->breaches.row_count == 0) /* a correction that is as expected */
-        return;
-    fputs("<section class=\"broken\"><h2>Not as expected</h2><ul>", out);
-    for (size_t row = 0; row < review->breaches.row_count; row++) {
-        fputs("<li>", out);
-        review_text(review, &review->breaches, row, "text");
-        fputs("</li>", out);
-    }
-    fputs("</ul></section>\n", out);
-}
-
 /* Writes the forms, or why there are none. */
 static void
 review_write_forms(const struct review *review)
@@ -254,8 +237,8 @@ review_write_link(const struct review *review, const char *key, const char *rel,
         fprintf(review->view->beside, "<a class=\"button\" rel=\"%s\" href=\"review?id=%s\">%s</a> ", rel, job, label);
 }
 
-static void
-review_write_job(const struct review *review)
+static int
+review_write_job(const struct review *review, struct error *error)
 {
     FILE *out = review->view->out, *beside = review->view->beside;
     if (!*report_cell_text(&review->job, 0, "decision"))
@@ -269,13 +252,15 @@ review_write_job(const struct review *review)
     review_write_waiting(review);
     review_write_result(review);
     fputs("<div class=\"decision\">", out);
-    review_write_broken(review);
+    const int rc = web_findings_put(review->view, strtoll(report_cell_text(&review->job, 0, "job"), NULL, 10),
+                                    WEB_FINDINGS_LIST, error);
     fputs("<section class=\"forms\"><h2>Decision</h2>", out);
     review_write_forms(review);
     fputs("</section>", out);
     review_write_decided(review); /* here the picture keeps its place */
     fputs("</div></div>\n", out);
     web_assets_put(WEB_ASSET_REVIEW_SCRIPT, out);
+    return rc;
 }
 
 int
@@ -283,11 +268,11 @@ web_view_review(const struct web_view *view, struct error *error)
 {
     struct review review = {.view = view};
     const int64_t job = web_request_number(view->request, REQUEST_id);
-    const int rc = review_read(&review, error);
+    int rc = review_read(&review, error);
     if (rc == 0) {
         if (review.job.row_count > 0) {
             *view->job = strtoll(report_cell_text(&review.job, 0, "job"), NULL, 10);
-            review_write_job(&review);
+            rc = review_write_job(&review, error);
         } else {
             review_write_decided(&review);
             if (job)

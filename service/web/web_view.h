@@ -65,6 +65,11 @@ int web_view_cohort(const struct web_view *view, struct error *error);
 int web_view_job(const struct web_view *view, struct error *error);
 int web_view_search(const struct web_view *view, struct error *error);
 
+/* Writes the numbers of a job beside their expected ranges: a table, or a list of those with a range, the broken ones first. */
+enum web_findings_form { WEB_FINDINGS_TABLE, WEB_FINDINGS_LIST };
+
+int web_findings_put(const struct web_view *view, int64_t job, enum web_findings_form form, struct error *error);
+
 /* Writes a job with corrected masks beside the job that it corrects: WEB_CORRECTION. An empty table writes no text. */
 void web_correction_put(const struct web_view *view, const struct report_table *table);
 

@@ -202,6 +202,10 @@ def test_an_empty_segment_is_not_as_expected(daemon, tmp_path):
             for row in re.findall(r"<tr>(.*?)</tr>", part.partition("<tbody>")[2], re.S)]
     (volume,) = (row for row in rows if row[:2] == ["Soft tissue", "volume"])
     assert volume[2:4] == ["0 ml", "1 to 2"] and volume[5].strip() == "Not as expected"
+    # beside the decision, too
+    (part,) = re.findall(r"<h2>Found and expected</h2>(.*?)</section>", site.text(f"review?id={job['job']}"), re.S)
+    items = [re.sub(r"<[^>]*>", "", item) for item in re.findall(r"<li>(.*?)</li>", part, re.S)]
+    assert "Soft tissue, volume 0 ml expected 1 to 2Not as expected " in items
 
 
 def test_found_and_expected_results_and_provenance(daemon, tmp_path):
@@ -222,6 +226,11 @@ def test_found_and_expected_results_and_provenance(daemon, tmp_path):
     assert by_measure["Bone", "slices"][5].startswith("Not as expected Bone: slices with voxels")
     kinds = {(row["label"], {"volume_ml": "volume"}.get(row["expectation"], row["expectation"])) for row in breaches}
     assert len(kinds) == 3 and kinds <= set(by_measure) and part.count("<circle") == 4
+    # The Review page has those with a range as value, range and bar, the broken ones first.
+    (part,) = re.findall(r"<h2>Found and expected</h2>(.*?)</section>", site.text(f"review?id={job['job']}"), re.S)
+    items = [re.sub(r"<[^>]*>", "", item) for item in re.findall(r"<li>(.*?)</li>", part, re.S)]
+    assert len(items) == 4 and part.count("<circle") == 4 and items[-1] == f"Bone, volume {bone[2]} expected 1 to 100000as expected"
+    assert all("Not as expected" in item for item in items[:-1]), items
 
     # Results can be downloaded, byte for byte; the site's viewer opens the images.
     for uid, path in site.daemon.query("SELECT sop_instance_uid, path FROM v_results"):
