@@ -108,7 +108,7 @@ destination_row(const struct destinations *all, const struct conf_destination *o
         html_mark(MARK_NONE, "Unused", out);
     fputs("</td><td class=\"t\" data-t=\"Destination\">", out);
     html_text(name, out);
-    fputs("</td><td class=\"dim\">", out);
+    fputs("</td><td class=\"dim long\">", out);
     destination_how(of, out);
     fputs("</td>", out);
     destination_count(name, is_known ? report_cell_text(table, row, "waiting") : "0", "state=WAITING", "Waiting", out);

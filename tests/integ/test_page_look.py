@@ -19,6 +19,20 @@ AXE = importlib.util.find_spec("axe_playwright_python")  # its wheel contains ax
 RULES = '{runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}'
 SCROLLS = """[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1
     && !e.closest(".hidden, .skip, .sprite")).map(e => e.outerHTML.slice(0, 120)).slice(0, 5)"""
+# Words of tables that are broken over two lines; UIDs and paths may be.
+BROKEN = """[...document.querySelectorAll("td:not(.uid), th")].flatMap(cell => {
+    const found = [], walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode())
+        for (const word of walk.currentNode.data.matchAll(/[A-Za-z0-9_]{2,24}/g)) {
+            const range = new Range();
+            range.setStart(walk.currentNode, word.index);
+            range.setEnd(walk.currentNode, word.index + word[0].length);
+            const tops = new Set([...range.getClientRects()].map(rect => rect.top));
+            if (tops.size > 1 && !walk.currentNode.parentElement.closest(".long, .uid, code, dd, .hidden"))
+                found.push(word[0]);
+        }
+    return found;
+}).slice(0, 5)"""
 SHOWN = "e.checkVisibility({contentVisibilityAuto: true, visibilityProperty: true}) && e.getClientRects().length > 0"
 KANJI = "脳" * 64
 PLACES = (*PAGES, "review?id={review}", "job?id={review}", "job?id={done}", "job?id={failed}", "series?uid={refused}",
@@ -128,6 +142,7 @@ def check_layout(browser, path):
     for width in WIDTHS:
         set_view(browser, width)
         check_scroll(browser, path)
+        assert not browser.evaluate(BROKEN), (path, width, browser.evaluate(BROKEN))
         for dark in (False, True) if width in (1440, 390) else ():
             set_view(browser, width, dark)
             assert (int(browser.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")) < 60) == dark, path

@@ -40,10 +40,20 @@ html_text(const char *text, FILE *out)
     }
 }
 
+/* Returns whether a word, such as a UID or a path, is too long for a narrow column. Only those are broken within the word. */
+static bool
+html_has_long_word(const char *text)
+{
+    size_t length = 0;
+    for (; *text && length <= 24; text++)
+        length = strchr(" -", *text) ? 0 : length + 1;
+    return length > 24;
+}
+
 void
 html_untrusted(const char *text, FILE *out)
 {
-    fputs("<bdi>", out);
+    fputs(html_has_long_word(text) ? "<bdi class=\"long\">" : "<bdi>", out);
     while (*text) {
         int64_t ms;
         const size_t length = iso_time_at(text, &ms);

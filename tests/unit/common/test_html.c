@@ -44,6 +44,10 @@ START_TEST(text_is_no_markup)
     assert_written("M\xc3\xbcller &#xFFFD;&#xFFFD; [2J");
     html_untrusted("a", stream.out);
     assert_written("<bdi>a</bdi>");
+    html_untrusted("Left kidney 1.2.826.0.1.3680043.8", stream.out); /* 23 characters in a row */
+    assert_written("<bdi>Left kidney 1.2.826.0.1.3680043.8</bdi>");
+    html_untrusted("of 1.2.826.0.1.3680043.8.498", stream.out); /* may be broken */
+    assert_written("<bdi class=\"long\">of 1.2.826.0.1.3680043.8.498</bdi>");
 }
 
 END_TEST
