@@ -249,6 +249,7 @@ enum report_browse_name {
     BROWSE_DELIVERIES,
     BROWSE_REVIEW,
     BROWSE_SEARCH, /* those of BROWSE_WORK, by an identifier */
+    BROWSE_FOUND,  /* with the filters of BROWSE_WORK, and a text */
     BROWSE_SEGMENTS,
     BROWSE_RESULTS,
     BROWSE_EVENTS,

@@ -1577,34 +1577,43 @@ static const struct report_choice work_ways[] = {
     "SELECT (SELECT min(" column ") FROM " table " WHERE " column " > known.value) FROM known "                        \
     "WHERE known.value IS NOT NULL) SELECT value FROM known WHERE value IS NOT NULL"
 
-static const struct report_field work_fields[] = {
-    {"state", "State", REPORT_CHOICE, NULL, work_states, NULL},
-    {"pipeline", "Pipeline", REPORT_EQUAL, "pipeline = $", NULL, VALUES_OF("job", "pipeline")},
-    {"modality", "Modality", REPORT_EQUAL, "modality = upper($)", NULL, VALUES_OF("series", "modality")},
-    {"scanner", "Scanner", REPORT_EQUAL, "station = $", NULL, VALUES_OF("series", "station")},
-    {"destination", "Destination", REPORT_EQUAL,
-     "EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = job AND +d.destination = $)", NULL,
-     "SELECT destination FROM v_destinations ORDER BY 1"},
-    {"undelivered", "Not delivered to", REPORT_EQUAL,
-     "job IN (SELECT d.job_id FROM delivery d WHERE d.destination = $ "
-     "AND d.state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED'))",
-     NULL, "SELECT destination FROM v_destinations ORDER BY 1"},
-    SINCE(since, "Since", "at"),
-    BEFORE(before, "Before", "at"),
+/* Filters of the list of work, as addresses may hold them. */
+#define WORK_FIELDS                                                                                                    \
+    {"state", "State", REPORT_CHOICE, NULL, work_states, NULL},                                                        \
+        {"pipeline", "Pipeline", REPORT_EQUAL, "pipeline = $", NULL, VALUES_OF("job", "pipeline")},                    \
+        {"modality", "Modality", REPORT_EQUAL, "modality = upper($)", NULL, VALUES_OF("series", "modality")},          \
+        {"scanner", "Scanner", REPORT_EQUAL, "station = $", NULL, VALUES_OF("series", "station")},                     \
+        {"destination", "Destination",                                                                                 \
+         REPORT_EQUAL,  "EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = job AND +d.destination = $)",               \
+         NULL,          "SELECT destination FROM v_destinations ORDER BY 1"},                                          \
+        {"undelivered",                                                                                                \
+         "Not delivered to",                                                                                           \
+         REPORT_EQUAL,                                                                                                 \
+         "job IN (SELECT d.job_id FROM delivery d WHERE d.destination = $ "                                            \
+         "AND d.state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED'))",                                                \
+         NULL,                                                                                                         \
+         "SELECT destination FROM v_destinations ORDER BY 1"},                                                         \
+        SINCE(since, "Since", "at"), BEFORE(before, "Before", "at"), SINCE(ended_since, "Ended since", "ended_at"),    \
+        BEFORE(ended_before, "Ended before", "ended_at"),                                                              \
+        {"longer", "Longer than (s)", REPORT_AMOUNT, "total_seconds > $", NULL, NULL},                                 \
+        {"code", "Code", REPORT_EQUAL, "code = upper($)", NULL, NULL}, EQUAL(sender, "Sender"),                        \
+        {"way", "Received by", REPORT_CHOICE, NULL, work_ways, NULL},                                                  \
+        {"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL},                                              \
+        {"study", "Study", REPORT_EQUAL, "study_uid = $", NULL, NULL},                                                 \
+    {                                                                                                                  \
+        "current", "Version", REPORT_CHOICE, NULL, work_versions, NULL                                                 \
+    }
+
+static const struct report_field work_fields[] = {WORK_FIELDS};
+
+/* With a text, which can be a patient's, it is never in an address. */
+static const struct report_field found_fields[] = {
+    WORK_FIELDS,
     {"text", "Text", REPORT_SEARCH,
      "instr(lower(series_description), lower($)) > 0 "
-     "OR job = CASE WHEN $ NOT GLOB '*[^0-9]*' THEN CAST($ AS INTEGER) END OR study_uid = $ "
-     "OR series_uid IN (" NAMED("$", "@") ")",
+     "OR job = CASE WHEN $ NOT GLOB '*[^0-9]*' AND length($) < 19 THEN CAST($ AS INTEGER) END OR study_uid = $ "
+     "OR series_uid IN (" NAMED_OR_PATIENT("$", "@") ")",
      NULL, NULL},
-    SINCE(ended_since, "Ended since", "ended_at"),
-    BEFORE(ended_before, "Ended before", "ended_at"),
-    {"longer", "Longer than (s)", REPORT_AMOUNT, "total_seconds > $", NULL, NULL},
-    {"code", "Code", REPORT_EQUAL, "code = upper($)", NULL, NULL},
-    EQUAL(sender, "Sender"),
-    {"way", "Received by", REPORT_CHOICE, NULL, work_ways, NULL},
-    {"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL},
-    {"study", "Study", REPORT_EQUAL, "study_uid = $", NULL, NULL},
-    {"current", "Version", REPORT_CHOICE, NULL, work_versions, NULL},
 };
 
 /* Two indexes give the states in their order. */
@@ -1944,6 +1953,8 @@ const struct report_list report_browsed[BROWSE_COUNT] = {
                            .id = "work", .whole = work_whole),
     [BROWSE_SEARCH] =
         BROWSE("search", "Search", "v_work", search_fields, work_sorts, "work", COLUMNS(work_columns), .id = "work"),
+    [BROWSE_FOUND] = BROWSE("found", "Work with a text", "v_work", found_fields, work_sorts, "work",
+                            COLUMNS(work_columns), .id = "work"),
     [BROWSE_DELIVERIES] = BROWSE("deliveries", "Deliveries", "v_deliveries", deliveries_fields, deliveries_sorts,
                                  "delivery", COLUMNS(browse_deliveries), .id = "delivery",
                                  .whole = "SELECT state, count(*) AS n FROM delivery GROUP BY state"),

@@ -212,6 +212,10 @@ const struct api_route api_routes[] = {
     LIST("search", BROWSE_SEARCH,
          .summary = "Jobs and series by the exact number, UID, accession number or patient ID in `text` (v_work)",
          .needs = "text", .verb = API_POST),
+    LIST("found", BROWSE_FOUND,
+         .summary = "Jobs and series with the filters of `work` and a `text`: an identifier, or a part of the "
+                    "description (v_work)",
+         .needs = "text", .verb = API_POST),
     {.path = "jobs/{job}",
      .summary = "A job with its results, deliveries, events, segments and broken expectations",
      .kind = API_ANSWER,

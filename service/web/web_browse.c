@@ -132,8 +132,9 @@ address_fields(const struct web_list *list, const char *but, const char **before
         address_add(before, "sort", list->browse.sort, out);
 }
 
-void
-web_list_address(const struct web_list *list, const char *key, const char *value, FILE *out)
+/* Writes the address of the list with one value changed: NULL removes it. */
+static void
+list_address(const struct web_list *list, const char *key, const char *value, FILE *out)
 {
     const char *before = "?";
     char limit[24] = "";
@@ -145,6 +146,54 @@ web_list_address(const struct web_list *list, const char *key, const char *value
     address_add(&before, key, value, out);
 }
 
+static void
+list_keep(const char *key, const char *value, FILE *out)
+{
+    if (!value || !*value)
+        return;
+    fprintf(out, "<input type=\"hidden\" name=\"%s\" value=\"", key);
+    html_text(value, out);
+    fputs("\">", out);
+}
+
+/* Writes the values of the filter as fields of a form, except one. */
+static void
+list_keep_fields(const struct web_list *list, const char *but)
+{
+    for (size_t i = 0; i < list->list->field_count; i++)
+        if (strcmp(list->list->fields[i].key, but) != 0)
+            list_keep(list->list->fields[i].key, list->browse.values[i], list->view->out);
+    if (strcmp(but, "sort") != 0)
+        list_keep("sort", list->browse.sort, list->view->out);
+}
+
+/* Begins a link to the list with one value changed. */
+static void
+link_begin(const struct web_list *list, const char *attribute, const char *key, const char *value, bool is_current)
+{
+    FILE *out = list->view->out;
+    char limit[24] = "";
+    if (!list->view->request->posts) {
+        fprintf(out, "<a%s href=\"", attribute);
+        list_address(list, key, value, out);
+        fprintf(out, "\"%s>", is_current ? " aria-current=\"true\"" : "");
+        return;
+    }
+    if (list->browse.limit && strcmp(key, "limit") != 0)
+        snprintf(limit, sizeof limit, "%" PRId64, list->browse.limit);
+    fprintf(out, "<form class=\"link\" method=\"post\" action=\"%s\">", list->view->request->path + 1);
+    list_keep_fields(list, key);
+    list_keep("limit", limit, out);
+    list_keep(key, value, out);
+    fprintf(out, "<button%s%s>", attribute, is_current ? " aria-current=\"true\"" : "");
+}
+
+static void
+link_end(const struct web_list *list)
+{
+    fputs(list->view->request->posts ? "</button></form>" : "</a>", list->view->out);
+}
+
 /* ----------------------------------------------------------------------------------- chips --- */
 
 static void
@@ -152,9 +201,7 @@ chip_write(const struct web_list *list, const char *word, const char *title, int
 {
     FILE *out = list->view->out;
     const struct html_state *state = word ? html_find_state(word) : NULL;
-    fputs("<a class=\"chip\" href=\"", out);
-    web_list_address(list, "state", word, out);
-    fprintf(out, "\"%s>", is_current ? " aria-current=\"true\"" : "");
+    link_begin(list, " class=\"chip\"", "state", word, is_current);
     if (state) {
         fprintf(out, "<span class=\"%s\">", html_mark_class(state->mark));
         html_icon(state->mark, out);
@@ -162,7 +209,9 @@ chip_write(const struct web_list *list, const char *word, const char *title, int
     }
     fprintf(out, "%s <b>", title);
     html_count(count, out);
-    fputs("</b></a>\n", out);
+    fputs("</b>", out);
+    link_end(list);
+    fputc('\n', out);
 }
 
 void
@@ -252,29 +301,20 @@ form_field(const struct web_list *list, const struct report_field *field, struct
     return rc;
 }
 
-static void
-form_keep(const char *key, const char *value, FILE *out)
-{
-    if (!value || !*value)
-        return;
-    fprintf(out, "<input type=\"hidden\" name=\"%s\" value=\"", key);
-    html_text(value, out);
-    fputs("\">", out);
-}
-
 int
 web_list_form(const struct web_list *list, const char *const *keys, struct error *error)
 {
     FILE *out = list->view->out;
-    fprintf(out, "<form class=\"filters\" action=\"%s\">", list->view->request->path + 1);
+    fprintf(out, "<form class=\"filters\" action=\"%s\"%s>", list->view->request->path + 1,
+            list->view->request->posts ? " method=\"post\"" : "");
     for (size_t i = 0; i < list->list->field_count; i++) {
         const char *const *key = keys;
         while (*key && strcmp(*key, list->list->fields[i].key) != 0)
             key++;
         if (!*key)
-            form_keep(list->list->fields[i].key, list->browse.values[i], out);
+            list_keep(list->list->fields[i].key, list->browse.values[i], out);
     }
-    form_keep("sort", list->browse.sort, out);
+    list_keep("sort", list->browse.sort, out);
     for (; *keys; keys++) {
         const int rc = form_field(list, &list->list->fields[report_field_place(list->list, *keys)], error);
         if (rc)
@@ -283,6 +323,21 @@ web_list_form(const struct web_list *list, const char *const *keys, struct error
     fprintf(out, "<button class=\"primary\">Filter</button>\n<a class=\"button\" href=\"%s\">Clear</a></form>\n",
             list->view->request->path + 1);
     return 0;
+}
+
+void
+web_list_text_form(const struct web_list *list, const char *hint)
+{
+    FILE *out = list->view->out;
+    fprintf(out, "<form class=\"filters\" method=\"post\" action=\"%s\">", list->view->request->path + 1);
+    list_keep_fields(list, "text");
+    fputs("<label>Text<input type=\"search\" name=\"text\" maxlength=\"256\" required autocomplete=\"off\" "
+          "placeholder=\"",
+          out);
+    html_text(hint, out);
+    fputs("\" value=\"", out);
+    html_text(web_list_value(list, "text"), out);
+    fputs("\"></label>\n<button>Find</button></form>\n", out);
 }
 
 /* ----------------------------------------------------------------------------------- saved --- */
@@ -318,7 +373,7 @@ saved_form(const struct web_list *list)
     fputs("<input type=\"hidden\" name=\"filter\" value=\"", out);
     address_fields(list, "text", &before, out);
     fputs("\"><input type=\"hidden\" name=\"back\" value=\"", out);
-    web_list_address(list, "after", NULL, out);
+    list_address(list, "after", NULL, out);
     fprintf(out,
             "\"><input name=\"name\" required maxlength=\"%d\" autocomplete=\"off\" placeholder=\"Name\" "
             "aria-label=\"Name of this filter\"><button>Save filter</button></form>\n",
@@ -332,7 +387,7 @@ web_list_saved(const struct web_list *list, struct error *error)
     const struct web_person *person = list->view->request->person;
     struct report_browse browse = {.limit = ROWS_MAX};
     struct report_table saved;
-    if (!web_may(list->view, "save", "filter work x"))
+    if (list->view->request->posts || !web_may(list->view, "save", "filter work x"))
         return 0;
     browse.values[report_field_place(filters, "person")] = person->name;
     browse.values[report_field_place(filters, "list")] = list->api;
@@ -393,9 +448,9 @@ web_list_head(const struct web_list *list, const struct web_column *columns, siz
             char sort[40];
             const bool descends = direction ? direction > 0 : list_descends_first(list->list, column->sort);
             snprintf(sort, sizeof sort, "%s%s", descends ? "-" : "", column->sort);
-            fputs("<a href=\"", out);
-            web_list_address(list, "sort", sort, out);
-            fprintf(out, "\">%s%s</a>", column->title, direction > 0 ? " &#9652;" : direction < 0 ? " &#9662;" : "");
+            link_begin(list, "", "sort", sort, false);
+            fprintf(out, "%s%s", column->title, direction > 0 ? " &#9652;" : direction < 0 ? " &#9662;" : "");
+            link_end(list);
         } else {
             fputs(column->title, out);
         }
@@ -404,13 +459,36 @@ web_list_head(const struct web_list *list, const struct web_column *columns, siz
     fputs("</tr></thead>\n<tbody>\n", out);
 }
 
+/* Writes a link to all rows. */
 static void
-pager_api(const struct web_list *list, const char *format, FILE *out)
+pager_api(const struct web_list *list, const char *format, const char *label)
 {
+    FILE *out = list->view->out;
     const char *before = "?";
-    fprintf(out, "<a href=\"%s%s", &API_ROOT[1], list->api);
-    address_fields(list, "", &before, out);
-    fprintf(out, "%sformat=%s&amp;limit=%d\">", before, format, API_LIMIT);
+    if (list->view->request->posts) {
+        fprintf(out, "<form class=\"link\" method=\"post\" action=\"%s%s\">", &API_ROOT[1], list->api);
+        list_keep_fields(list, "");
+        fprintf(
+            out,
+            "<input type=\"hidden\" name=\"format\" value=\"%s\"><input type=\"hidden\" name=\"limit\" value=\"%d\">",
+            format, API_LIMIT);
+        fprintf(out, "<button>%s", label);
+    } else {
+        fprintf(out, "<a href=\"%s%s", &API_ROOT[1], list->api);
+        address_fields(list, "", &before, out);
+        fprintf(out, "%sformat=%s&amp;limit=%d\">%s", before, format, API_LIMIT, label);
+    }
+    link_end(list);
+}
+
+/* Writes a link to other rows. */
+static void
+pager_link(const struct web_list *list, const char *attribute, const char *key, const char *value, const char *label)
+{
+    fputc('\n', list->view->out);
+    link_begin(list, attribute, key, value, false);
+    fputs(label, list->view->out);
+    link_end(list);
 }
 
 void
@@ -423,27 +501,17 @@ web_list_pager(const struct web_list *list)
     fputs(continues ? " more of <b>" : " of <b>", out);
     html_count(list->total, out);
     fputs("</b></span>", out);
-    if (continues) {
-        fputs("\n<a href=\"", out);
-        web_list_address(list, "after", NULL, out);
-        fputs("\">First</a>", out);
-    }
-    if (*list->table.next) {
-        fputs("\n<a rel=\"next\" href=\"", out);
-        web_list_address(list, "after", list->table.next, out);
-        fputs("\">Next</a>", out);
-    }
-    if (list->total > PAGE_ROWS && list->browse.limit != ROWS_MAX) {
-        fputs("\n<a href=\"", out);
-        web_list_address(list, "limit", "200", out);
-        fputs("\">200 per page</a>", out);
-    }
+    if (continues)
+        pager_link(list, "", "after", NULL, "First");
+    if (*list->table.next)
+        pager_link(list, " rel=\"next\"", "after", list->table.next, "Next");
+    if (list->total > PAGE_ROWS && list->browse.limit != ROWS_MAX)
+        pager_link(list, "", "limit", "200", "200 per page");
     if (list->table.row_count > 0) {
         fputc('\n', out);
-        pager_api(list, "csv", out);
-        fputs(list->total > API_LIMIT ? "CSV of the first 10,000</a>\n" : "CSV of all</a>\n", out);
-        pager_api(list, "json", out);
-        fputs("JSON</a>", out);
+        pager_api(list, "csv", list->total > API_LIMIT ? "CSV of the first 10,000" : "CSV of all");
+        fputc('\n', out);
+        pager_api(list, "json", "JSON");
     }
     fputs("</div>\n", out);
 }

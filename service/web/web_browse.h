@@ -1,6 +1,7 @@
 /*
  * web_browse.h - lists with filters on pages: chips with counts, a form, columns that sort, and the pager. The address
- * is the filter. One thread at a time may use it.
+ * is the filter, unless it has a text, which can be a patient's: then the page is the answer to a POST, and its links are
+ * forms. One thread at a time may use it.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_BROWSE_H
 #define NOCTULE_SERVICE_WEB_WEB_BROWSE_H
@@ -31,14 +32,14 @@ void web_list_clear(struct web_list *list);
 /* Returns the value of a field, or "". */
 const char *web_list_value(const struct web_list *list, const char *key);
 
-/* Writes the address of the list with one value changed: NULL removes it. */
-void web_list_address(const struct web_list *list, const char *key, const char *value, FILE *out);
-
 /* Writes the chips of the states that there are. */
 void web_list_chips(const struct web_list *list);
 
 /* Writes the form with these fields, up to NULL. The other values of the filter stay. */
 int web_list_form(const struct web_list *list, const char *const *keys, struct error *error);
+
+/* Writes the form of the text, with the filter. */
+void web_list_text_form(const struct web_list *list, const char *hint);
 
 /* Writes the filters that the person has saved for this list, and the form to save this one. Returns 0 or -errno. */
 int web_list_saved(const struct web_list *list, struct error *error);

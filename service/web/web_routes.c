@@ -102,7 +102,7 @@ answer_preview(struct web *web, const struct web_request *request, struct web_re
 
 static const struct web_route routes[] = {
     {.path = "/", .title = "Overview", .view = web_view_overview, .in_menu = true, .refreshes = true},
-    {.path = "/work", .title = "Work", .view = web_view_work, .in_menu = true},
+    {.path = "/work", .title = "Work", .view = web_view_work, .in_menu = true, .reads_body = true},
     {.path = "/review", .title = "Review", .view = web_view_review, .in_menu = true, .runs_script = true},
     {.path = "/deliveries", .title = "Deliveries", .view = web_view_deliveries, .in_menu = true},
     {.path = "/received", .title = "Received", .view = web_view_received, .in_menu = true},
@@ -124,6 +124,7 @@ static const struct web_route routes[] = {
     {.path = API_ROOT "session", .post = web_api_log_in, .open = true},
     {.path = API_ROOT "session/end", .post = web_api_log_out},
     {.path = API_ROOT "search", .answer = web_api_answer, .reads_body = true},
+    {.path = API_ROOT "found", .answer = web_api_answer, .reads_body = true},
     {.path = API_ROOT "{}", .post = web_decide, .is_path = web_api_is_decision}, /* each has its row in api_routes */
     {.path = API_ROOT, .answer = web_api_answer},                                /* and all below it */
     {.path = "/preview", .answer = answer_preview, .is_alone = true},

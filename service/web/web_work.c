@@ -174,12 +174,13 @@ static int
 work_write(const struct web_list *list, struct error *error)
 {
     static const char *const fields[] = {"pipeline",    "modality", "scanner", "destination",
-                                         "undelivered", "since",    "text",    NULL};
+                                         "undelivered", "since",    NULL};
 
     FILE *out = list->view->out;
     fputs("<section class=\"list\">\n", out);
     web_list_chips(list);
     int rc = web_list_form(list, fields, error);
+    web_list_text_form(list, "Job, UID, accession, patient, or a part of the description");
     if (rc == 0)
         rc = web_list_saved(list, error);
     if (rc)
@@ -200,7 +201,7 @@ int
 web_view_work(const struct web_view *view, struct error *error)
 {
     struct web_list list;
-    int rc = web_list_read(&list, view, BROWSE_WORK, error);
+    int rc = web_list_read(&list, view, view->request->posts ? BROWSE_FOUND : BROWSE_WORK, error);
     if (rc == 0) {
         fputs("<span class=\"dim\">jobs, and series without a job</span>", view->beside);
         rc = work_write(&list, error);

@@ -13,7 +13,7 @@ import urllib.parse
 import pytest
 from conftest import SOURCE, daemons, free_port
 from test_deliveries import to_archive
-from test_page import PATIENT, Site, busy_site, search, settings_of
+from test_page import ACCESSION, PATIENT, Page, Site, busy_site, post_form, search, settings_of
 
 sys.path.append(str(SOURCE / "tests" / "tools"))
 
@@ -75,21 +75,61 @@ def test_counts_equal_their_lists(site, address, view):
 
 
 def test_the_filter_is_the_address(site):
-    text = site.text("work?modality=CT&text=thorax&since=7d&code=")
+    text = site.text("work?modality=CT&scanner=CT1&since=7d&code=")
     form = re.search(r"<form class=\"filters\".*?</form>", text, re.S)[0]
-    assert '<option value="CT" selected>' in form and 'name="text" value="thorax"' in form
+    assert '<option value="CT" selected>' in form and '<option value="CT1" selected>' in form
     assert '<option value="7d" selected>' in form
     for chip in chips(text).values():
         asked = urllib.parse.parse_qs(urllib.parse.urlsplit(chip[1]).query)
-        assert asked["modality"] == ["CT"] and asked["text"] == ["thorax"] and asked["since"] == ["7d"] and "code" not in asked
+        assert asked["modality"] == ["CT"] and asked["scanner"] == ["CT1"] and asked["since"] == ["7d"] and "code" not in asked
     (exported,) = re.findall(r'href="(api/v1/work[^"]*format=csv[^"]*)"', text)
     listed = list(csv.DictReader(io.StringIO(site.text(html.unescape(exported)), newline="")))
     assert listed and len(listed) == chips(text)["All"][0] and {row["modality"] for row in listed} == {"CT"}
-    assert all("thorax" in row["series_description"].lower() for row in listed)
+    assert {row["station"] for row in listed} == {"CT1"}
     (exported,) = re.findall(r'href="(api/v1/work[^"]*format=json[^"]*)"', text)
     assert len(json.loads(site.text(html.unescape(exported)))["items"]) == len(listed)
     # a field without a place in the form stays
     assert 'type="hidden" name="code" value="NO_RULE"' in site.text("work?code=NO_RULE")
+
+
+def forms(text):
+    """The fields of each form that stands for a link, by its label: {"All": {"text": "thorax"}}."""
+    found = {}
+    for action, body, label in re.findall(r'<form class="link" method="post" action="([^"]*)">(.*?)<button[^>]*>(.*?)</button></form>', text, re.S):
+        fields = {name: html.unescape(value) for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', body)}
+        found[re.sub("<b>.*?</b>|<.*?>|&#96[56][02];", "", label).strip()] = action, fields
+    return found
+
+
+def test_a_text_is_in_no_address(site):
+    """A list with a text is the answer to a POST: its counts, orders, pages and exports are forms, and equal those of SQL."""
+    d = site.daemon
+    text = post_form(site, "work", text="thorax", modality="CT", limit="20")
+    (n,) = d.query("SELECT count(*) AS n FROM v_work WHERE modality = 'CT' AND instr(lower(series_description), 'thorax') > 0")
+    links, count = forms(text), int(re.search(r'class="pager"><span>20 of <b>(\d+)</b>', text)[1])
+    assert count == n["n"] > 20 and 'name="text"' in text and 'value="thorax"' in text
+    assert not [href for href in re.findall(r'href="([^"]*)"', text) if "thorax" in href or "text=" in href]
+    assert {"All", "Done", "Next", "CSV of all", "JSON", "Scanner", "Time"} <= set(links), links
+    assert links["Done"] == ("work", {"modality": "CT", "text": "thorax", "limit": "20", "state": "DONE"})
+    seen, fields = set(), {"text": "thorax", "modality": "CT", "limit": "20"}
+    while fields:
+        page = post_form(site, "work", **fields)
+        numbers = re.findall(r'<td class="t"><a href="((?:job|series)[^"]*)"', page)
+        assert numbers and not seen & set(numbers)
+        seen |= set(numbers)
+        fields = forms(page).get("Next", (None, None))[1]
+    assert len(seen) == count
+    action, fields = links["CSV of all"]
+    listed = list(csv.DictReader(io.StringIO(post_form(site, action, **fields), newline="")))
+    assert action == "api/v1/found" and len(listed) == count and all("thorax" in row["series_description"].lower() for row in listed)
+    assert len(json.loads(post_form(site, *links["JSON"][:1], **links["JSON"][1]))["items"]) == count
+    # identifiers, also those that are stored as hashes
+    for word in (ACCESSION, PATIENT):
+        assert len(rows(post_form(site, "work", text=word))) == 1
+    assert "No job and no series matches" in post_form(site, "work", text="nothing at all")
+    for path in ("work?text=thorax", "api/v1/work?text=thorax"):
+        assert site.ask(path)[0] == 400, path
+    assert site.ask("api/v1/found?text=thorax")[0] == 405 and "thorax" not in d.log.read_text()
 
 
 @pytest.mark.parametrize("sort, column", [("seconds", "total_seconds"), ("job", "job"), ("scanner", "station"), ("at", "at"),
@@ -110,15 +150,15 @@ def test_columns_sort(site, sort, column):
 
 
 def test_foreign_texts_stay_text(site):
-    for address in ("work?limit=200", "deliveries?limit=200", "work?text=%3Cscript%3E", "work?scanner=CT%27%3Cb%3E"):
-        page = site.page(address)
+    for address in ("work?limit=200", "deliveries?limit=200", "<script>", "work?scanner=CT%27%3Cb%3E"):
+        page = Page(post_form(site, "work", text=address)) if address == "<script>" else site.page(address)
         assert not {"script", "b>"} & set(page.tags) and not [n for _, n, _ in page.attributes if n.startswith("on") or n == "style"]
         if address != "work?scanner=CT%27%3Cb%3E":
             assert "<script>alert(1)</script>" in page.data, address
         assert "\u202e" not in page.data
-    text = site.text("work?limit=200&text=%E9%A0%AD%E9%83%A8")
+    text = post_form(site, "work", limit="200", text="頭部")
     assert len(re.findall("頭部単純CT 5mm" + "脳" * 52, text)) == 2 * len(rows(text)) > 0  # whole, also as tooltip
-    listed = list(csv.DictReader(io.StringIO(site.text("api/v1/work?format=csv&limit=1000&text=HYPERLINK"), newline="")))
+    listed = list(csv.DictReader(io.StringIO(post_form(site, "api/v1/found", format="csv", limit="1000", text="HYPERLINK"), newline="")))
     assert listed and all(row["series_description"] == "'=HYPERLINK(\"http://x\")" for row in listed)
 
 

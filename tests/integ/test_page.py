@@ -61,7 +61,7 @@ def rows_below(page, heading):
     """Returns the rows of the table with that heading: the columns by their titles in capitals, and the details that a row
     unfolds."""
     page = re.sub(r'<summary>(?:<span class="key">(.*?)</span> )?(.*?)</summary>',
-                  lambda found: f"<dt>{found[1] or 'message'}</dt><dd>{found[2]}</dd>", re.sub("</?bdi>", "", page))
+                  lambda found: f"<dt>{found[1] or 'message'}</dt><dd>{found[2]}</dd>", re.sub("</?bdi[^>]*>", "", page))
     (text,) = re.findall(rf"<h2>{re.escape(heading)}</h2>(.*?)</section>", re.sub("<svg.*?</svg>|</?span[^>]*>", "", page), re.S)
     titles, *rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr[^>]*>(.*?)</tr>", text, re.S)]
     titles = [re.sub(r"^[^(]+", lambda words: words[0].upper(), title) for title in titles]
@@ -277,12 +277,16 @@ def test_pulls_are_listed_without_accession_numbers(daemon, study):  # noqa: F81
     assert d.stop() == 0
 
 
-def search(site, status=200, **fields):
-    """The answer to the form of the search."""
-    answered, _, content = site.ask("search", method="POST", body=urllib.parse.urlencode(fields), Origin=f"http://127.0.0.1:{site.port}",
+def post_form(site, path, status=200, **fields):
+    """The answer to a form that has its fields in the body."""
+    answered, _, content = site.ask(path, method="POST", body=urllib.parse.urlencode(fields), Origin=f"http://127.0.0.1:{site.port}",
                                     Content_Type="application/x-www-form-urlencoded")
     assert answered == status, content
-    return Page(content.decode())
+    return content.decode()
+
+
+def search(site, status=200, **fields):
+    return Page(post_form(site, "search", status, **fields))
 
 
 @pytest.mark.parametrize("identifiers", ["hashed", "plain", "none"])
