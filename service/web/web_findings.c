@@ -95,7 +95,7 @@ finding_put_item(const struct finding *finding, FILE *out)
 
 /* ------------------------------------------------------------------------------------- rows --- */
 
-struct findings {
+struct job_findings {
     struct report_table segments, breaches;
     struct conf_pipeline *pipeline; /* of the job; NULL: its settings are of an older version */
     const char *head;               /* before the first one */
@@ -108,7 +108,7 @@ struct findings {
 };
 
 static void
-findings_put_one(struct findings *all, const struct finding *finding)
+findings_put_one(struct job_findings *all, const struct finding *finding)
 {
     const bool is_broken = finding->text || finding_is_outside(finding);
     if (all->which != FINDINGS_ALL && (all->which == FINDINGS_BROKEN ? !is_broken : is_broken || !finding->is_bounded))
@@ -143,7 +143,7 @@ findings_breach(const struct report_table *breaches, const char *label, const ch
 }
 
 static void
-findings_put_measure(struct findings *all, size_t row, const char *measure, const struct conf_bounds *bounds,
+findings_put_measure(struct job_findings *all, size_t row, const char *measure, const struct conf_bounds *bounds,
                      bool *used)
 {
     const bool is_volume = strcmp(measure, "volume") == 0;
@@ -164,7 +164,7 @@ findings_put_measure(struct findings *all, size_t row, const char *measure, cons
 
 /* The other broken expectations, whose numbers only their rows have. */
 static void
-findings_put_others(struct findings *all, const bool *used)
+findings_put_others(struct job_findings *all, const bool *used)
 {
     const struct report_table *breaches = &all->breaches;
     for (size_t i = 0; i < breaches->row_count; i++) {
@@ -184,7 +184,7 @@ findings_put_others(struct findings *all, const bool *used)
 }
 
 static void
-findings_put_all(struct findings *all)
+findings_put_all(struct job_findings *all)
 {
     bool used[PAGE_ROWS + 1] = {false};
     for (size_t row = 0; row < all->segments.row_count; row++) {
@@ -200,7 +200,7 @@ findings_put_all(struct findings *all)
 /* ---------------------------------------------------------------------------------- sections -- */
 
 static void
-findings_put_table(struct findings *all)
+findings_put_table(struct job_findings *all)
 {
     all->head = "<section><h2>Found and expected</h2>\n<table class=\"rows\"><thead><tr><th scope=\"col\">Segment</th>"
                 "<th scope=\"col\">Measure</th><th scope=\"col\" class=\"n\">Found</th><th scope=\"col\" class=\"n\">"
@@ -211,7 +211,7 @@ findings_put_table(struct findings *all)
 }
 
 static void
-findings_put_list(struct findings *all)
+findings_put_list(struct job_findings *all)
 {
     all->head = all->breaches.row_count > 0 ? "<section class=\"found broken\"><h2>Found and expected</h2><ul>"
                                             : "<section class=\"found\"><h2>Found and expected</h2><ul>";
@@ -229,7 +229,7 @@ web_findings_put(const struct web_view *view, int64_t job, enum web_findings_for
     const struct report_query query = {.after = "", .job = job};
     struct report *report = view->web->report;
     struct report_table settings = {0};
-    struct findings all = {.out = view->out};
+    struct job_findings all = {.out = view->out};
     struct error why;
     int rc = report_page(report, WEB_JOB_SEGMENTS, &query, &all.segments, error);
     if (rc >= 0)
