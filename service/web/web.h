@@ -12,6 +12,7 @@
 #include "service/common/pseudonym.h"
 #include "service/web/web_access.h"
 #include "service/web/web_alerts.h"
+#include "service/web/web_kept.h"
 #include "service/web/web_looks.h"
 #include "service/web/web_metrics.h"
 #include "service/web/web_rate.h"
@@ -29,6 +30,7 @@ struct web {
     struct pseudonym_key key;            /* for hashed identifiers */
     struct web_rate decisions, failures; /* by person, by address */
     struct web_looks looks;
+    struct web_kept kept;
     bool lost; /* the database failed and may have been replaced */
 };
 

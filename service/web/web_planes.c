@@ -65,11 +65,10 @@ web_planes_is_path(const char *path)
     return plane_parse(path, &address);
 }
 
-int
-web_planes_open(const struct web *web, int64_t job, int *fd, struct slices **file, struct error *error)
+static int
+planes_open_file(const struct web *web, int64_t job, int *fd, struct error *error)
 {
     char *path;
-    *file = NULL;
     *fd = -1;
     if (asprintf(&path, "%s/" LAYOUT_OUTBOX "/%" PRId64 "/" SLICES_FILE, web->conf->root, job) < 0)
         return error_set_system(error, -ENOMEM, "read the slices");
@@ -81,9 +80,17 @@ web_planes_open(const struct web *web, int64_t job, int *fd, struct slices **fil
                          "job %" PRId64 " has no slices: it was not under review, and page.slices is off, or it was "
                          "removed",
                          job);
-    if (failure)
-        return error_set_system(error, failure, "read the slices");
-    const int rc = slices_open(*fd, file, error);
+    return failure ? error_set_system(error, failure, "read the slices") : 0;
+}
+
+int
+web_planes_open(const struct web *web, int64_t job, int *fd, struct slices **file, struct error *error)
+{
+    *file = NULL;
+    int rc = planes_open_file(web, job, fd, error);
+    if (rc)
+        return rc;
+    rc = slices_open(*fd, file, error);
     if (rc) {
         close(*fd);
         *fd = -1;
@@ -222,11 +229,6 @@ static int
 plane_make(struct slices *file, const struct plane_address *address, struct web_reply *answer, struct error *error)
 {
     const struct slices_volume *volume = slices_volume_of(file);
-    if (address->view == SLICES_VIEWS) {
-        answer->type = "application/json";
-        planes_describe(volume, answer->out);
-        return 0;
-    }
     const struct slices_layout layout = slices_layout_of(volume, address->view);
     const int64_t pixels = (int64_t)volume->size[layout.across] * volume->size[layout.down];
     struct slices_plane plane;
@@ -241,20 +243,38 @@ plane_make(struct slices *file, const struct plane_address *address, struct web_
     return rc;
 }
 
+static int
+planes_answer_description(const struct web *web, int64_t job, struct web_reply *answer, struct error *error)
+{
+    struct slices *file;
+    int fd;
+    const int rc = web_planes_open(web, job, &fd, &file, error);
+    if (rc)
+        return rc;
+    answer->type = "application/json";
+    planes_describe(slices_volume_of(file), answer->out);
+    slices_close(file);
+    close(fd);
+    return 0;
+}
+
 int
 web_planes_answer(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
 {
     struct plane_address address;
-    struct slices *file;
+    struct web_kept_file *file;
     int fd;
     if (!plane_parse(request->path, &address))
         return error_set(error, -ENOENT, CODE_NONE, "this plane does not exist");
-    int rc = web_planes_open(web, address.job, &fd, &file, error);
-    if (rc == 0)
-        rc = plane_make(file, &address, answer, error);
     answer->job = address.job;
-    slices_close(file);
-    if (fd >= 0)
-        close(fd);
+    if (address.view == SLICES_VIEWS)
+        return planes_answer_description(web, address.job, answer, error);
+    int rc = planes_open_file(web, address.job, &fd, error);
+    if (rc == 0)
+        rc = web_kept_open(&web->kept, fd, address.view, address.at, &file, error);
+    if (rc)
+        return rc;
+    rc = plane_make(file->slices, &address, answer, error);
+    web_kept_return(&web->kept, file, rc == -EBADMSG || rc == -ENOMEM);
     return rc;
 }

@@ -1,7 +1,8 @@
 /*
  * web_planes.h - the slice viewer: planes of a job's brick file (slices.h), and the parts of pages that show them.
  *
- * Planes are answered on threads of their own, so functions of web_planes.c use only the configuration. They decode no DICOM.
+ * Planes are answered on threads of their own, so functions of web_planes.c use only the configuration and web_kept.h. They
+ * decode no DICOM.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_PLANES_H
 #define NOCTULE_SERVICE_WEB_WEB_PLANES_H

@@ -230,6 +230,7 @@ role_on_tick(uv_timer_t *timer)
 {
     struct web_role *role = timer->data;
     web_server_tick(role->server);
+    web_kept_close_old(&role->web.kept, clock_steady_ms());
     pthread_mutex_lock(&role->lock);
     const bool lost = role->web.lost;
     role->web.lost = false;
@@ -343,6 +344,7 @@ web_main(const struct role_args *args)
 {
     struct web_role role = {.lock = PTHREAD_MUTEX_INITIALIZER,
                             .web.looks.lock = PTHREAD_MUTEX_INITIALIZER,
+                            .web.kept.lock = PTHREAD_MUTEX_INITIALIZER,
                             .counts.lock = PTHREAD_MUTEX_INITIALIZER,
                             .decision = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER}};
     struct error error = {0};
@@ -361,6 +363,7 @@ web_main(const struct role_args *args)
         rc = role_serve(&role);
     persons_free(&role.web.access.persons);
     web_alerts_clear(&role.web.alerts);
+    web_kept_close_old(&role.web.kept, 0);
     web_metrics_close(role.web.metrics);
     report_close(role.web.report);
     conf_findings_free(&role.web.findings);

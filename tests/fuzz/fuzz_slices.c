@@ -87,9 +87,12 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         must_be_error(rc, &error);
         must(file == NULL);
     }
-    for (enum slices_view view = 0; rc == 0 && view < SLICES_VIEWS; view++)
-        for (int32_t of_three = 0; of_three < 3; of_three++)
-            read_plane(file, view, of_three);
+    for (int kept = 0; rc == 0 && kept < 2; kept++) {
+        for (enum slices_view view = 0; view < SLICES_VIEWS; view++)
+            for (int32_t of_three = 0; of_three < 3; of_three++)
+                read_plane(file, view, of_three);
+        must(slices_keep(file) == 0);
+    }
     slices_close(file);
     close(fd);
     return 0;

@@ -15,13 +15,27 @@
 
 const char *const slices_view_keys[SLICES_VIEWS] = {"ax", "cor", "sag"};
 
+enum { KEPT_BYTES = 16 << 20 };
+
+/* The decoded blocks of some planes, in the order of the file. */
+struct slices_kept {
+    int axis;
+    int64_t slab; /* block on this axis; -1: none are kept */
+    int64_t count;
+    struct block *blocks;
+    size_t *mask_ends; /* per block, in `masks` */
+    uint8_t *masks;
+    size_t masks_room;
+};
+
 struct slices {
     int fd;
     struct slices_volume volume;
     int64_t blocks[3];
     uint8_t *bytes; /* head and index */
     const uint8_t *index;
-    int64_t *offsets; /* per row of blocks along x */
+    int64_t *offsets;         /* per row of blocks along x */
+    struct slices_kept *kept; /* NULL: slices_keep() was not called */
 };
 
 static int
@@ -214,6 +228,12 @@ slices_close(struct slices *file)
     free(file->volume.segments);
     free(file->bytes);
     free(file->offsets);
+    if (file->kept) {
+        free(file->kept->blocks);
+        free(file->kept->mask_ends);
+        free(file->kept->masks);
+    }
+    free(file->kept);
     free(file);
 }
 
@@ -297,7 +317,9 @@ struct slices_reading {
     int32_t *layer_of; /* per segment, or -1 */
     uint8_t *packed;
     size_t packed_room;
-    struct block block;
+    struct slices_kept *kept; /* NULL: the blocks of this plane are not kept */
+    int64_t number;           /* of the block among them */
+    struct block *block, own;
 };
 
 static int32_t
@@ -319,7 +341,7 @@ slices_put_pixels(const struct slices_reading *reading, const int64_t at[3])
 {
     static const int block_steps[3] = {1, BLOCK_EDGE, BLOCK_EDGE * BLOCK_EDGE};
     const struct slices_layout *layout = &reading->layout;
-    const struct block *block = &reading->block;
+    const struct block *block = reading->block;
     const struct slices_plane *plane = reading->plane;
     const int across = layout->across, down = layout->down;
     const uint16_t turned = reading->file->volume.pixel == IMAGE_UINT16 ? 0x8000 : 0;
@@ -357,7 +379,7 @@ slices_put_layer(struct slices_reading *reading, const int64_t at[3], int32_t se
 {
     const struct slices_layout *layout = &reading->layout;
     const struct slices_plane *plane = reading->plane;
-    const int32_t *size = reading->block.size;
+    const int32_t *size = reading->block->size;
     int32_t voxel[3];
     voxel[layout->through] = reading->voxel % BLOCK_EDGE;
     for (int32_t j = 0; j < size[layout->down]; j++) {
@@ -403,7 +425,7 @@ slices_take_rows(const uint8_t *from, const uint8_t *end, int32_t rows, uint16_t
 static const char *
 slices_take_masks(struct slices_reading *reading, const int64_t at[3], const uint8_t *from, const uint8_t *end)
 {
-    const int32_t rows = reading->block.size[1] * reading->block.size[2];
+    const int32_t rows = reading->block->size[1] * reading->block->size[2];
     while (from < end) {
         const int32_t mark = end - from < 2 ? BLOCK_FULL - 1 : from[0] | from[1] << 8;
         const bool full = mark & BLOCK_FULL;
@@ -419,20 +441,41 @@ slices_take_masks(struct slices_reading *reading, const int64_t at[3], const uin
     return NULL;
 }
 
+/* Keeps the masks of a block, whose values are kept. Returns false if memory is short. */
+static bool
+slices_keep_masks(struct slices_kept *kept, int64_t number, const uint8_t *masks, size_t size)
+{
+    const size_t used = number > 0 ? kept->mask_ends[number - 1] : 0;
+    if (kept->masks_room - used < size) {
+        uint8_t *grown = realloc(kept->masks, 2 * kept->masks_room + size);
+        if (!grown)
+            return false;
+        kept->masks = grown;
+        kept->masks_room = 2 * kept->masks_room + size;
+    }
+    if (size > 0)
+        memcpy(kept->masks + used, masks, size);
+    kept->mask_ends[number] = used + size;
+    return true;
+}
+
 /* Decodes a block. */
 static const char *
 slices_take_block(struct slices_reading *reading, const int64_t at[3], const uint8_t *packed, size_t size)
 {
-    struct block *block = &reading->block;
+    struct slices_kept *kept = reading->kept;
+    struct block *block = reading->block = kept ? &kept->blocks[reading->number] : &reading->own;
     for (int i = 0; i < 3; i++)
         block->size[i] = slices_size_of(reading->file, at[i], i);
-    const int32_t slices = reading->layout.through == 2 ? reading->voxel % BLOCK_EDGE + 1 : block->size[2];
+    const int32_t slices = reading->layout.through == 2 && !kept ? reading->voxel % BLOCK_EDGE + 1 : block->size[2];
     if (size > 0 && 1 << (packed[0] >> 4) > reading->file->volume.step)
         return "the step of a block";
     const int16_t most = reading->file->volume.pixel == IMAGE_UINT8 ? UINT8_MAX : INT16_MAX;
     const uint8_t *after = block_unpack(block, slices, most, packed, packed + size);
     if (!after)
         return "a block";
+    if (kept && !slices_keep_masks(kept, reading->number++, after, (size_t)(packed + size - after)))
+        return "memory is short";
     slices_put_pixels(reading, at);
     return slices_take_masks(reading, at, after, packed + size);
 }
@@ -475,6 +518,70 @@ slices_take_row(struct slices_reading *reading, int64_t first, int64_t last, int
     return 0;
 }
 
+int
+slices_keep(struct slices *file)
+{
+    if (!file->kept)
+        file->kept = calloc(1, sizeof *file->kept);
+    if (!file->kept)
+        return -ENOMEM;
+    file->kept->slab = -1;
+    return 0;
+}
+
+int64_t
+slices_kept_distance(const struct slices *file, const struct slices_layout *layout, int32_t at)
+{
+    const struct slices_kept *kept = file->kept;
+    if (!kept || kept->slab < 0 || kept->axis != layout->through)
+        return INT64_MAX;
+    const int32_t voxel = layout->from_end ? file->volume.size[layout->through] - 1 - at : at;
+    return llabs(voxel / BLOCK_EDGE - kept->slab);
+}
+
+/* Makes room for the blocks of a plane, if they are to be kept. Returns false if memory is short. */
+static bool
+slices_prepare_kept(struct slices_reading *reading)
+{
+    struct slices_kept *kept = reading->file->kept;
+    const int64_t *blocks = reading->file->blocks;
+    const int axis = reading->layout.through;
+    const int64_t count = blocks[axis == 0] * blocks[axis == 2 ? 1 : 2];
+    if (!kept || count * (int64_t)sizeof(struct block) > KEPT_BYTES)
+        return true;
+    if (kept->count != count) {
+        free(kept->blocks);
+        free(kept->mask_ends);
+        kept->blocks = aligned_alloc(_Alignof(struct block), (size_t)count * sizeof *kept->blocks);
+        kept->mask_ends = malloc((size_t)count * sizeof *kept->mask_ends);
+        kept->count = kept->blocks && kept->mask_ends ? count : 0;
+    }
+    kept->slab = -1;
+    kept->axis = axis;
+    reading->kept = kept;
+    return kept->count > 0;
+}
+
+/* Shows a plane of the kept blocks. Returns NULL, or what is wrong. */
+static const char *
+slices_show_kept(struct slices_reading *reading, const int64_t first[3], const int64_t last[3])
+{
+    const struct slices_kept *kept = reading->file->kept;
+    const char *why = NULL;
+    int64_t at[3], n = 0;
+    for (at[2] = first[2]; at[2] <= last[2]; at[2]++)
+        for (at[1] = first[1]; at[1] <= last[1]; at[1]++)
+            for (at[0] = first[0]; !why && at[0] <= last[0]; at[0]++, n++) {
+                const uint8_t *masks = kept->masks;
+                reading->block = &kept->blocks[n];
+                slices_put_pixels(reading, at);
+                if (kept->mask_ends[n] > (n > 0 ? kept->mask_ends[n - 1] : 0))
+                    why = slices_take_masks(reading, at, masks + (n > 0 ? kept->mask_ends[n - 1] : 0),
+                                            masks + kept->mask_ends[n]);
+            }
+    return why;
+}
+
 static bool
 slices_prepare(struct slices_reading *reading)
 {
@@ -506,10 +613,18 @@ slices_read_plane(struct slices *file, const struct slices_layout *layout, int32
     for (int i = 0; i < 3; i++)
         last[i] = file->blocks[i] - 1;
     first[layout->through] = last[layout->through] = reading->voxel / BLOCK_EDGE;
-    int rc = slices_prepare(reading) ? 0 : error_set_system(error, -ENOMEM, "read the slices");
-    for (int64_t z = first[2]; rc == 0 && z <= last[2]; z++)
+    const bool is_kept = slices_kept_distance(file, layout, at) == 0;
+    const bool fine = slices_prepare(reading) && (is_kept || slices_prepare_kept(reading));
+    int rc = fine ? 0 : error_set_system(error, -ENOMEM, "read the slices");
+    if (rc == 0 && is_kept) {
+        const char *why = slices_show_kept(reading, first, last);
+        rc = why ? slices_refuse(error, why) : 0;
+    }
+    for (int64_t z = first[2]; rc == 0 && !is_kept && z <= last[2]; z++)
         for (int64_t y = first[1]; rc == 0 && y <= last[1]; y++)
             rc = slices_take_row(reading, first[0], last[0], y, z, error);
+    if (rc == 0 && reading->kept)
+        reading->kept->slab = reading->voxel / BLOCK_EDGE;
     free(reading->layer_of);
     free(reading->packed);
     free(reading);

@@ -160,6 +160,19 @@ must_have_all_planes(const struct case_of_slices *made, int fd)
     for (enum slices_view view = 0; view < SLICES_VIEWS; view++)
         for (int32_t at = 0; at < made->volume.size[slices_layout_of(&made->volume, view).through]; at++)
             must_be_plane(made, file, view, at);
+    /* The same with kept blocks: in order, then in any order and view. */
+    uint32_t state = 11;
+    ck_assert_int_eq(slices_keep(file), 0);
+    for (enum slices_view view = 0; view < SLICES_VIEWS; view++)
+        for (int32_t at = 0; at < made->volume.size[slices_layout_of(&made->volume, view).through]; at++)
+            must_be_plane(made, file, view, at);
+    for (int i = 0; i < 100; i++) {
+        const enum slices_view view = draw(&state) % SLICES_VIEWS;
+        const struct slices_layout layout = slices_layout_of(&made->volume, view);
+        const int32_t at = (int32_t)(draw(&state) % (uint32_t)made->volume.size[layout.through]);
+        must_be_plane(made, file, view, at);
+        ck_assert_int_eq(slices_kept_distance(file, &layout, at), 0);
+    }
     slices_close(file);
 }
 
