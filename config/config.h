@@ -790,6 +790,7 @@ enum conf_page_may {
     CONF_PAGE_JOBS = 1 << 3,
     CONF_PAGE_ALERTS = 1 << 4,
     CONF_PAGE_FILTERS = 1 << 5,
+    CONF_PAGE_MASKS = 1 << 6,
 };
 
 /* The web UI. Addresses other than loopback must have token_file, tokens_file or user_header. */

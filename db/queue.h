@@ -611,6 +611,29 @@ int queue_add_audit(struct queue *queue, const struct queue_audit *audit, int64_
 /* Adds the row of a look at a job, unless this hour has one of the person, or the job is absent. */
 int queue_add_look(struct queue *queue, const struct queue_audit *audit, int64_t now_ms);
 
+/* A corrected mask that a person uploaded, until its file is stored. */
+struct queue_upload {
+    int64_t job_id;
+    char *person;
+};
+
+/* name: of the file in released/. */
+int queue_add_upload(struct queue *queue, const char *name, int64_t job_id, const char *person,
+                     const char *sop_instance_uid, int64_t now_ms);
+/* By the name, or by the SOP Instance UID ("": neither). Returns -ENOENT if there is none. The caller must call
+ * queue_upload_clear(). */
+int queue_find_upload(struct queue *queue, const char *name, const char *sop_instance_uid, struct queue_upload *upload);
+void queue_upload_clear(struct queue_upload *upload);
+int queue_end_upload(struct queue *queue, const char *name);
+/* Returns 0 if the masks of the job's result may be corrected: it is under review, in the version `seen`, without a
+ * decision or another correction. Else -EAGAIN, -ESTALE or -ENOENT with the reason. */
+int queue_check_correctable(struct queue *queue, int64_t job_id, const char *seen);
+/* Returns 1 if a job measures the masks of this annotation object, 0 if not, or -errno. */
+int queue_is_correction(struct queue *queue, int64_t object_id);
+
+/* Makes changes and takes them back. Returns the result of `attempt`, or -errno. */
+int queue_try(struct queue *queue, int (*attempt)(void *context), void *context);
+
 #define QUEUE_FILTERS 50 /* max filters of a person */
 
 /* A filter of a list that a person saved. */

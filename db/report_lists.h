@@ -53,6 +53,7 @@ enum report_list_name {
     WEB_REVIEW_JOB,
     WEB_REVIEW_BEFORE,
     WEB_REVIEW_REASONS,
+    WEB_UPLOADS,    /* corrected masks of job ?2 that are still being received */
     WEB_CORRECTION, /* a job with corrected masks beside the job that it corrects; ?2 is one of them */
     WEB_QUARANTINED,
     WEB_DESTINATION_HOLDS,

@@ -38,19 +38,20 @@ static const char usage[] = "usage: noctuled [--config FILE] [--root DIR] [--new
                             "stops. SIGHUP: reloads the configuration. See noctuled(8).\n";
 
 /*
- * Prepares a child process. It keeps fd 3 and the standard descriptors, dies with the daemon, and
+ * Prepares a child process. It keeps fd 3, the web UI also fd 4, and the standard descriptors, dies with the daemon, and
  * ignores the terminal's Ctrl-C and hang-up: the daemon drains it over the pipe.
  */
 static int
 become_child(const char *role)
 {
     char name[16];
+    const unsigned last = strcmp(role, "page") == 0 ? ROLE_HANDED_FD : ROLE_FD;
     snprintf(name, sizeof name, "noctule-%s", role);
     prctl(PR_SET_NAME, name);
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* exceeding a file size limit must be an errno, not a signal */
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || close_range(ROLE_FD + 1, ~0u, 0) < 0)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || close_range(last + 1, ~0u, 0) < 0)
         return -errno;
     return 0;
 }

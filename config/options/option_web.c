@@ -10,7 +10,8 @@
 
 #define ZONES "/usr/share/zoneinfo"
 
-static const char *const may_choices[] = {"review", "deliveries", "quarantine", "jobs", "alerts", "filters", NULL};
+static const char *const may_choices[] = {"review", "deliveries", "quarantine", "jobs",
+                                          "alerts", "filters",    "masks",      NULL};
 
 static const struct option_row page_rows[] = {
     {ROW(conf_page, integer, port), "0", LIMITS(0, 65535),
@@ -39,7 +40,8 @@ static const struct option_row page_rows[] = {
     {ROW(conf_page, flags, may), "", .choices = may_choices,
      .help = "decisions that named persons may make through the web UI: accept and reject results (\"review\"), hold, "
              "release and resend (\"deliveries\"), release and forget files (\"quarantine\"), retry, hold, priority "
-             "(\"jobs\"), acknowledge (\"alerts\"), save filters (\"filters\"); by default none"},
+             "(\"jobs\"), acknowledge (\"alerts\"), save filters (\"filters\"), upload corrected masks (\"masks\"); by "
+             "default none"},
     {ROW(conf_page, path, tokens_file), "", LIMITS(1, 4000),
      .help = "file with a line \"NAME ROLE SHA256\" per person: a name without blanks, \"viewer\", \"reviewer\" or "
              "\"operator\", and the SHA-256 of the token in hexadecimal; read when the web UI starts"},

@@ -169,9 +169,9 @@ object_write(struct queue *queue, const struct queue_object *object, int64_t now
         VALUES(value_text(object->series_uid), value_text(object->sop_instance_uid), value_text(object->sop_class_uid),
                value_text(object->transfer_syntax_uid), value_text(object->study_uid), value_text(object->kind),
                value_text(object->label), value_text(object->description), value_text(object->made),
-               value_text(object->path), value_text(object->source), value_text(object->original_path),
-               value_text(object->sender), value_int(object->size), value_int(object->replaced), value_time(now_ms),
-               value_text(object->person)));
+               value_text(object->path), value_text(object->source),
+               value_text(object->original_path ? object->original_path : ""), value_text(object->sender),
+               value_int(object->size), value_int(object->replaced), value_time(now_ms), value_text(object->person)));
 }
 
 static int

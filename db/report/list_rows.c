@@ -554,6 +554,11 @@ static const struct report_column web_correction[] = {
        "iif(b.volume_ml > 0, printf('%+.1f %%', 100.0 * (n.volume_ml / b.volume_ml - 1)), NULL)"),
 };
 
+static const struct report_column web_uploads[] = {
+    COLUMN(person, "PERSON", TEXT),
+    AS(since, "SINCE", TIME, "uploaded_at"),
+};
+
 static const struct report_column web_review_reasons[] = {
     COLUMN(reason, "REASON", TEXT),
 };
@@ -1063,6 +1068,8 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                                .tail = "ORDER BY which = 'this' DESC, which DESC" MOST),
     [WEB_REVIEW_REASONS] = LIST("review_reasons", "Earlier reasons", NULL, web_review_reasons, "v_audit",
                                 .tail = "WHERE action = 'reject' GROUP BY reason ORDER BY max(audit) DESC LIMIT 8"),
+    [WEB_UPLOADS] =
+        LIST("uploads", "Uploads", NULL, web_uploads, "upload", .tail = "WHERE job_id = ?2 ORDER BY uploaded_at" MOST),
     [WEB_CORRECTION] = LIST("correction", "Corrected masks", NULL, web_correction,
                             "pair p LEFT JOIN object o ON o.id = p.correction LEFT JOIN segment n ON n.job_id = p.id "
                             "LEFT JOIN segment b ON b.job_id = p.corrects AND b.label = n.label",

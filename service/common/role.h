@@ -7,7 +7,8 @@
 #ifndef NOCTULE_SERVICE_COMMON_ROLE_H
 #define NOCTULE_SERVICE_COMMON_ROLE_H
 
-#define ROLE_FD 3
+#define ROLE_FD        3
+#define ROLE_HANDED_FD 4 /* of the web UI, for the files that it hands over (service/common/wire/handed.h) */
 
 /* Exit status of a worker whose device cannot be opened or has failed. No job caused this, and no
  * job was begun that the worker did not report. */

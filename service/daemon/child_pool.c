@@ -23,7 +23,9 @@
 #include "service/common/clock.h"
 #include "service/common/handle.h"
 #include "service/common/log.h"
+#include "service/common/role.h"
 #include "service/common/wire/channel.h"
+#include "service/common/wire/handed.h"
 #include "service/common/wire/messages.h"
 
 #include <errno.h>
@@ -32,6 +34,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_BACKLOG (16u << 20)
 #define POOL_DEVICE 64
@@ -45,6 +48,8 @@ struct slot {
     int number;
     char device[POOL_DEVICE]; /* "": no device */
     int share;
+    bool hands;  /* its children hand over descriptors */
+    int handed;  /* the end at which they arrive; -1: none */
     bool wanted; /* whether the slot is refilled after its child's end */
     enum slot_state state;
     /* allocated apart: its handle closes while the next child already runs */
@@ -100,6 +105,14 @@ pool_wait(const struct pool_timing *timing, bool was_ready, int deaths)
     if (doublings > 30 || timing->first_wait << doublings > timing->longest_wait)
         return timing->longest_wait;
     return timing->first_wait << doublings;
+}
+
+static void
+slot_close_handed(struct slot *slot)
+{
+    if (slot->handed >= 0)
+        close(slot->handed);
+    slot->handed = -1;
 }
 
 /* ---------------------------------------------------------------------------- deadlines ---- */
@@ -199,6 +212,7 @@ slot_reap_if_over(struct slot *slot)
                          LOG_INT("restart_ms", refilled ? (int64_t)wait : -1)));
     uv_close((uv_handle_t *)slot->process, handle_free);
     slot->process = NULL;
+    slot_close_handed(slot);
     slot->state = SLOT_EMPTY;
     char how[96];
     if (*gone.why)
@@ -302,9 +316,10 @@ slot_on_frame(void *context, struct channel *channel, struct proto_reader *reade
 
 /* ----------------------------------------------------------------------------- starting ---- */
 
-/* Starts the child with `pipe` as this end of its fd 3. If it fails, the caller still owns the pipe. */
+/* Starts the child with `pipe` as this end of its fd 3, and `handed` as its fd 4 unless that is -1. If it fails, the
+ * caller still owns the pipe. */
 static int
-slot_spawn(struct slot *slot, uv_pipe_t *pipe)
+slot_spawn(struct slot *slot, uv_pipe_t *pipe, int handed)
 {
     char number[12], share[12];
     snprintf(number, sizeof number, "%d", slot->number);
@@ -320,13 +335,14 @@ slot_spawn(struct slot *slot, uv_pipe_t *pipe)
         {.flags = UV_INHERIT_FD, .data.fd = 2},
         {.flags = UV_INHERIT_FD, .data.fd = 2},
         {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)pipe},
+        [ROLE_HANDED_FD] = {.flags = UV_INHERIT_FD, .data.fd = handed},
     };
     const uv_process_options_t options = {
         .exit_cb = slot_on_exit,
         .file = slot->pool->program,
         .args = arguments,
         .stdio = stdio,
-        .stdio_count = sizeof stdio / sizeof stdio[0],
+        .stdio_count = handed < 0 ? ROLE_HANDED_FD : ROLE_HANDED_FD + 1,
     };
     return uv_spawn(slot->pool->loop, slot->process, &options);
 }
@@ -336,7 +352,12 @@ slot_try_start(struct slot *slot)
 {
     uv_process_t *process = calloc(1, sizeof *process);
     uv_pipe_t *pipe = malloc(sizeof *pipe);
-    int error = process && pipe ? uv_pipe_init(slot->pool->loop, pipe, 0) : -ENOMEM;
+    int ends[2] = {-1, -1};
+    int error = process && pipe ? 0 : -ENOMEM;
+    if (!error && slot->hands)
+        error = handed_open(ends);
+    if (!error)
+        error = uv_pipe_init(slot->pool->loop, pipe, 0); /* cannot fail */
     if (error) {
         free(process);
         free(pipe);
@@ -344,8 +365,12 @@ slot_try_start(struct slot *slot)
     }
     process->data = slot;
     slot->process = process;
-    error = slot_spawn(slot, pipe);
+    error = slot_spawn(slot, pipe, ends[1]);
+    if (ends[1] >= 0)
+        close(ends[1]);
+    slot->handed = ends[0];
     if (error) {
+        slot_close_handed(slot);
         uv_close((uv_handle_t *)pipe, handle_free);
         uv_close((uv_handle_t *)process, handle_free);
         slot->process = NULL;
@@ -386,7 +411,7 @@ pool_reserve(struct pool *pool, const char *role, int number)
         free(slot);
         return -ENOMEM;
     }
-    *slot = (struct slot){.pool = pool, .index = pool->count, .number = number};
+    *slot = (struct slot){.pool = pool, .index = pool->count, .number = number, .handed = -1};
     snprintf(slot->role, sizeof slot->role, "%s", role);
     uv_timer_init(pool->loop, &slot->timer); /* cannot fail */
     slot->timer.data = slot;
@@ -406,6 +431,18 @@ pool_add(struct pool *pool, const char *role, int number)
 }
 
 /* ------------------------------------------------------------------------------- orders ---- */
+
+void
+pool_take_handed(struct pool *pool, int slot)
+{
+    pool->slots[slot]->hands = true;
+}
+
+int
+pool_handed(const struct pool *pool, int slot)
+{
+    return pool->slots[slot]->handed;
+}
 
 bool
 pool_ready(const struct pool *pool, int slot)

@@ -74,6 +74,11 @@ int pool_add(struct pool *pool, const char *role, int number);
 /* Adds a slot that stays empty until pool_fill(). Returns the slot's number or -errno. */
 int pool_reserve(struct pool *pool, const char *role, int number);
 
+/* Children of the slot that start later can hand over descriptors (handed.h). */
+void pool_take_handed(struct pool *pool, int slot);
+/* Returns the daemon's end for these, or -1 if no child runs. */
+int pool_handed(const struct pool *pool, int slot);
+
 /* The compute device of a worker, as passed in its arguments (role.h). */
 struct pool_device {
     const char *name;

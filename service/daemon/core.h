@@ -31,6 +31,7 @@ struct programs;
 struct report_schedule;
 struct pulls;
 struct retention;
+struct uploads;
 struct workers;
 
 /* The state that the receiver reported last. */
@@ -62,6 +63,7 @@ struct core {
     struct commitments *commitments; /* of deliveries */
     struct pulls *pulls;
     struct retention *retention;
+    struct uploads *uploads;
     struct report_schedule *reports;
     struct notifications *notifications;
     struct due jobs_due, programs_due, deliveries_due; /* time of the next check for work to start */

@@ -29,6 +29,7 @@
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/local_executor.h"
+#include "service/daemon/jobs/uploads.h"
 #include "service/daemon/jobs/workers.h"
 #include "service/daemon/notification.h"
 #include "service/daemon/programs/programs.h"
@@ -326,6 +327,7 @@ daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
     if (slot == core->receiver) {
         spool_sweep_incoming(core->root);
         arrivals_receiver_gone(core, gone);
+        uploads_receiver_gone(core->uploads);
         if (!expected)
             core_note_death(core, "INTAKE_DIED", gone);
     } else if (worker >= 0) {
@@ -335,6 +337,7 @@ daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
     } else if (workers_is_probe(core->workers, slot)) {
         workers_probe_gone(core->workers, gone);
     } else if (slot == core->web) {
+        uploads_web_gone(core->uploads);
         if (!expected)
             core_note_death(core, "PAGE_DIED", gone);
     } else if (slot == slurm_executor_slot(core->slurm)) {
@@ -632,6 +635,8 @@ daemon_open_parts(struct daemon *daemon)
     if (!error)
         error = retention_open(core, &core->retention);
     if (!error)
+        error = uploads_open(core, &core->uploads);
+    if (!error)
         error = report_schedule_open(core, &core->reports);
     if (!error)
         error = notifications_open(core, &core->notifications);
@@ -661,6 +666,7 @@ daemon_close_parts(struct daemon *daemon)
     audit_stop(daemon->audit);
     batch_close(core->batch); /* runs the waiting callbacks */
     requests_end_reload(core);
+    uploads_close(core->uploads);
     control_close(daemon->control);
     pool_close(core->pool);
     jobs_close(core->jobs);
@@ -694,12 +700,15 @@ daemon_begin_work(struct daemon *daemon)
     error = audit_start(core, &daemon->audit);
     if (error)
         log_error("audit.failed", LOG_STR("error", strerror(-error)));
+    uploads_sweep(core);
     core->receiver = pool_add(core->pool, "intake", 0);
     error = core->receiver < 0 ? core->receiver : workers_start(core->workers);
     if (!error) {
         core->web = pool_reserve(core->pool, "page", 0);
         error = core->web < 0 ? core->web : 0;
     }
+    if (!error)
+        pool_take_handed(core->pool, core->web);
     if (!error)
         error = slurm_executor_start(core->slurm);
     if (error)

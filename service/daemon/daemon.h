@@ -46,7 +46,7 @@ void requests_end_reload(struct core *core);
 
 /* ------------------------------------------------------------------------ web_decisions.c ---- */
 
-/* Reads DECIDE and handles it as the request of a command, or LOOKED and stores it. */
+/* Reads DECIDE and handles it as the request of a command, UPLOAD (jobs/uploads.h), or LOOKED and stores it. */
 void web_decisions_frame(struct core *core, struct proto_reader *reader);
 
 /* -------------------------------------------------------------------------- reviews.c ---- */

@@ -8,6 +8,7 @@
 #include "service/common/clock.h"
 #include "service/common/decisions/decisions.h"
 #include "service/common/log.h"
+#include "service/daemon/jobs/uploads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -120,21 +121,57 @@ web_fill(const struct message_decide *decide, const struct decision_rule *rule, 
     return web_fill_job(decide, name, request);
 }
 
+/* Returns 0 if the person may make this decision now, or -errno with a text. */
+static int
+web_check_person(const struct core *core, const struct decision_rule *rule, const char *person, const char *how,
+                 const char *claimed, struct error *error)
+{
+    enum person_role role = PERSON_VIEWER;
+    const struct conf_page *page = &core->conf->page;
+    int rc = web_find_role(page, person, how, &role, error);
+    if (rc == 0 && role != (enum person_role)person_role_of(claimed))
+        rc = error_set(error, -EACCES, CODE_NONE, "the role of %s has changed: log in again", person);
+    return rc ? rc : decision_check(rule, page, person, role, error);
+}
+
 /* Returns 0 with the request, or -errno with a text. */
 static int
 web_check(const struct core *core, const struct message_decide *decide, struct control_request *request,
           struct error *error)
 {
     const char *name;
-    enum person_role role = PERSON_VIEWER;
-    const struct conf_page *page = &core->conf->page;
     const struct decision_rule *rule = decision_find(decide->action, decide->subject, &name);
     if (!rule || !web_fill(decide, rule, name, request))
         return error_set(error, -EINVAL, CODE_NONE, "there is no such decision");
-    int rc = web_find_role(page, decide->person, decide->how, &role, error);
-    if (rc == 0 && role != (enum person_role)person_role_of(decide->role))
-        rc = error_set(error, -EACCES, CODE_NONE, "the role of %s has changed: log in again", decide->person);
-    return rc ? rc : decision_check(rule, page, decide->person, role, error);
+    return web_check_person(core, rule, decide->person, decide->how, decide->role, error);
+}
+
+/* Answers a decision that is not made. */
+static void
+web_refuse_decision(const struct core *core, int64_t token, int status, const char *action, const char *person,
+                    const char *why)
+{
+    struct proto_writer writer;
+    log_warn("page.refused", LOG_STR("action", action), LOG_STR("by", person), LOG_STR("reason", why));
+    message_write_decided(&writer, &(struct message_decided){.token = token, .status = status, .message = why});
+    pool_send(core->pool, core->web, &writer);
+}
+
+static void
+web_upload(struct core *core, struct proto_reader *reader)
+{
+    const char *name;
+    struct message_upload upload;
+    struct error error = {0};
+    if (message_read_upload(reader, &upload))
+        return;
+    crash_point("daemon_at_upload");
+    int rc = web_check_person(core, decision_find("correct", "job 1", &name), upload.person, upload.how, upload.role,
+                              &error);
+    if (rc == 0)
+        rc = uploads_begin(core->uploads, &upload, &error);
+    if (rc)
+        web_refuse_decision(core, upload.token, rc, "correct", upload.person, error.message);
 }
 
 /* Stores that a person has looked at a job. The web process cannot invent persons that the configuration lacks. */
@@ -167,6 +204,10 @@ web_decisions_frame(struct core *core, struct proto_reader *reader)
         web_looked(core, reader);
         return;
     }
+    if (reader->type == PROTO_UPLOAD) {
+        web_upload(core, reader);
+        return;
+    }
     struct message_decide decide;
     struct control_request request = {0};
     struct error error = {0};
@@ -180,10 +221,5 @@ web_decisions_frame(struct core *core, struct proto_reader *reader)
         request_handle(core, NULL, decide.token, &request);
         return;
     }
-    log_warn("page.refused", LOG_STR("action", decide.action), LOG_STR("by", decide.person),
-             LOG_STR("reason", error.message));
-    struct proto_writer writer;
-    message_write_decided(&writer,
-                          &(struct message_decided){.token = decide.token, .status = rc, .message = error.message});
-    pool_send(core->pool, core->web, &writer);
+    web_refuse_decision(core, decide.token, rc, decide.action, decide.person, error.message);
 }

@@ -106,6 +106,8 @@ receiver_on_message(void *context, struct proto_reader *reader)
             receiver_close_item(receiver, item, INBOX_AGAIN);
     } else if (reader->type == PROTO_INSPECT) {
         receiver_inspect(receiver, reader);
+    } else if (reader->type == PROTO_EXAMINE) {
+        receiver_examine(receiver, reader);
     } else if (reader->type == PROTO_KNOWN) {
         receiver_add_known(receiver, reader);
     } else if (reader->type == PROTO_PAUSE && message_read_pause(reader, &pause) == 0) {

@@ -1,6 +1,6 @@
 /*
  * receiver_private.h - shared by the files of the receiver process: receiver.c (main loop, frames),
- * receiver_batches.c (files in progress), receiver_start.c (recovery), receiver_inspection.c and
+ * receiver_batches.c (files in progress), receiver_start.c (recovery), receiver_inspection.c, receiver_examination.c and
  * receiver_inboxes.c (configuration). Must not be included elsewhere.
  *
  * All state belongs to the loop's thread; see receiver.c.
@@ -132,6 +132,11 @@ void receiver_report_reception(struct receiver *receiver);
 
 /* Answers an INSPECT frame. An error is kept in the reader. */
 void receiver_inspect(struct receiver *receiver, struct proto_reader *reader);
+
+/* ------------------------------------------------------------ receiver_examination.c ------ */
+
+/* Answers an EXAMINE frame. An error is kept in the reader. */
+void receiver_examine(struct receiver *receiver, struct proto_reader *reader);
 
 /* ---------------------------------------------------------------- receiver_inboxes.c ------ */
 

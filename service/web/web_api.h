@@ -49,6 +49,7 @@ struct api_route {
     /* Of API_DECIDES, unless the body has both (service/common/decisions). */
     const char *actions[4]; /* up to NULL; if there are several, the body names one */
     const char *subject;    /* the kind of object in the path: "job" */
+    bool takes_file;        /* the body is a DICOM file: web_upload() takes it */
 };
 
 extern const struct api_route api_routes[];

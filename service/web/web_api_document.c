@@ -263,9 +263,12 @@ write_body(struct json *json, const struct api_route *route)
     json_boolean(json, "required", true);
     json_begin_object(json, "content");
     for (size_t i = 0; i < (route->subject ? 1 : sizeof types / sizeof *types); i++) {
-        json_begin_object(json, types[i]);
+        json_begin_object(json, route->takes_file ? "application/dicom" : types[i]);
         json_begin_object(json, "schema");
-        if (route->subject)
+        if (route->takes_file) {
+            json_string(json, "type", "string");
+            json_string(json, "format", "binary");
+        } else if (route->subject)
             web_api_document_decision(json, route);
         else
             write_body_schema(json, route);
@@ -402,7 +405,16 @@ write_component(struct json *json, const char *type, const char *component)
 }
 
 /* Problems, and the requests that can have them. */
-enum { ON_GET = 1, ON_PLANES = 2, ON_QUERY = 4, ON_CHANGE = 8, ON_POST = ON_QUERY | ON_CHANGE, ON_ALL = 15 };
+enum {
+    ON_GET = 1,
+    ON_PLANES = 2,
+    ON_QUERY = 4,
+    ON_CHANGE = 8,
+    ON_UPLOAD = 16,
+    ON_DECISION = ON_CHANGE | ON_UPLOAD,
+    ON_POST = ON_QUERY | ON_CHANGE,
+    ON_ALL = 31
+};
 
 static const struct {
     const char *status, *description;
@@ -410,24 +422,29 @@ static const struct {
 } document_problems[] = {
     {"400", "A parameter or the body is unknown, repeated, empty or invalid", ON_ALL},
     {"401", "The token is missing or wrong", ON_ALL},
-    {"403", "The person may not do this, or the request comes from another site", ON_POST},
+    {"403", "The person may not do this, or the request comes from another site", ON_POST | ON_UPLOAD},
     {"404", "There is no such job, series, result, destination, delivery, file or alert", ON_ALL},
     {"406", "No type of the header Accept is offered", ON_GET | ON_QUERY},
-    {"409", "Another decision was made, or the state does not allow it", ON_CHANGE},
-    {"411", "The header Content-Length is missing", ON_POST},
+    {"409", "Another decision was made, or the state does not allow it", ON_DECISION},
+    {"411", "The header Content-Length is missing", ON_POST | ON_UPLOAD},
     {"413", "The body has more than 8 KiB", ON_POST},
+    {"413", "The body has more than 256 MiB", ON_UPLOAD},
     {"415", "The body is neither JSON nor a form", ON_POST},
+    {"415", "The body is not application/dicom", ON_UPLOAD},
     {"421", "The host name is not configured", ON_ALL},
-    {"429", "Too many requests", ON_PLANES | ON_CHANGE},
+    {"422", "The file does not correct the result of this job; the detail begins with the code", ON_UPLOAD},
+    {"429", "Too many requests", ON_PLANES | ON_DECISION},
     {"500", "The file of the job is damaged", ON_PLANES},
     {"503", "The database is not ready, or the query took too long", ON_ALL},
-    {"504", "The daemon has not answered: the decision may be made", ON_CHANGE},
+    {"504", "The daemon has not answered: the decision may be made", ON_DECISION},
+    {"507", "The disk of the service is full", ON_UPLOAD},
 };
 
 static void
 write_problems(struct json *json, const struct api_route *route)
 {
-    const unsigned request = route->verb != API_GET         ? route->kind == API_LIST ? ON_QUERY : ON_CHANGE
+    const unsigned request = route->takes_file              ? ON_UPLOAD
+                             : route->verb != API_GET       ? route->kind == API_LIST ? ON_QUERY : ON_CHANGE
                              : route->kind == API_ELSEWHERE ? ON_PLANES
                                                             : ON_GET;
     for (size_t i = 0; i < sizeof document_problems / sizeof *document_problems; i++) {

@@ -53,6 +53,10 @@ web_correction_put(const struct web_view *view, const struct report_table *table
         fputs(" decided by ", out);
         html_untrusted(by, out);
     }
+    const char *state = report_cell_text(table, 0, "state");
+    if (strcmp(state, "READY") == 0 || strcmp(state, "RUNNING") == 0 || strcmp(state, "DELAYED") == 0)
+        fprintf(out, ". <a href=\"job?id=%s\">Job %s</a> measures them, and then comes under review",
+                report_cell_text(table, 0, "job"), report_cell_text(table, 0, "job"));
     fputs("</p><div class=\"looks\">", out);
     correction_put_picture(view, table, "corrects", "Before");
     correction_put_picture(view, table, "job", "After");

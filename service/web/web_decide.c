@@ -27,6 +27,16 @@ web_decision_write(const struct web_decision *decision, int64_t token, struct pr
 {
     const struct web_person *person = &decision->person;
     char *const *values = decision->form.values;
+    if (decision->upload) {
+        message_write_upload(writer, &(struct message_upload){.token = token,
+                                                              .job = decision->job,
+                                                              .seen = values[FORM_seen],
+                                                              .person = person->name,
+                                                              .how = person->how,
+                                                              .role = person_roles[person->role],
+                                                              .address = decision->address});
+        return;
+    }
     message_write_decide(writer, &(struct message_decide){.token = token,
                                                           .action = values[FORM_action],
                                                           .subject = values[FORM_subject],
@@ -256,16 +266,22 @@ web_may(const struct web_view *view, const char *action, const char *subject)
            decision_check(rule, &view->web->conf->page, person->name, person->role, &error) == 0;
 }
 
+void
+web_form_token(const struct web_view *view)
+{
+    char form[WEB_SESSION_FORM];
+    web_session_form(&view->web->access, view->request->person, form);
+    web_form_field(view->out, "form", form);
+}
+
 bool
 web_form_begin(const struct web_view *view, const char *action, const char *subject, const char *back)
 {
-    char form[WEB_SESSION_FORM];
     const struct web_request *request = view->request;
     if (!web_may(view, action, subject))
         return false;
-    web_session_form(&view->web->access, request->person, form);
     fputs("<form class=\"decide\" method=\"post\" action=\"decide\">", view->out);
-    web_form_field(view->out, "form", form);
+    web_form_token(view);
     web_form_field(view->out, "action", action);
     web_form_field(view->out, "subject", subject);
     if (back)

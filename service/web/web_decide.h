@@ -17,6 +17,8 @@ struct web_decision {
     char address[64];
     char action[32], subject[512]; /* of the address (web_api_find_decision), or of a filter */
     int64_t value;
+    int upload;  /* of a corrected mask: its file, which belongs to the request; 0: none */
+    int64_t job; /* the same: the job that it corrects */
 };
 
 /* Checks a decision. Returns 0 with answer->decision, which web_decision_free() frees; or -errno with a message:
@@ -24,7 +26,20 @@ struct web_decision {
 int web_decide(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
 /* The same for a filter to save: list, name, filter. */
 int web_save_filter(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
-/* Writes DECIDE. */
+/* The same for a corrected mask of a job (web_upload.c): a form with a file, or the file itself. */
+int web_upload(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
+/* Whether it is the address for programs. */
+bool web_upload_is_path(const char *path);
+/* Returns why an upload must be refused before its body is read, with the status; NULL: it is admitted. Any thread may
+ * call it. */
+const char *web_upload_refusal(const struct web *web, const struct web_request *request, int *status);
+/* Writes the form for a corrected mask of a result under review (WEB_REVIEW_JOB), unless the person may not. */
+void web_upload_form(const struct web_view *view, const struct report_table *review);
+/* Writes who uploaded masks that are still being received. Returns their number, or -errno. */
+int web_upload_pending(const struct web_view *view, int64_t job, struct error *error);
+/* Writes both as a section, for a job that may be under review. Returns 0 or -errno. */
+int web_upload_section(const struct web_view *view, int64_t job, struct error *error);
+/* Writes DECIDE or UPLOAD. */
 void web_decision_write(const struct web_decision *decision, int64_t token, struct proto_writer *writer);
 void web_decision_free(struct web_decision *decision);
 
@@ -49,6 +64,8 @@ bool web_may(const struct web_view *view, const char *action, const char *subjec
 /* Begins such a form, for more fields. Returns false without a form if the person may not. `back`: the page to go to
  * afterwards; NULL: this one. The caller must write at least a button and </form>. */
 bool web_form_begin(const struct web_view *view, const char *action, const char *subject, const char *back);
+/* Writes the hidden field of the form's token. The request must have a person. */
+void web_form_token(const struct web_view *view);
 /* Writes a hidden field. */
 void web_form_field(FILE *out, const char *name, const char *value);
 

@@ -215,6 +215,8 @@ job_put_all(const struct web_view *view, const struct report_table *job, struct 
     fputs("<div class=\"columns\"><div class=\"stack\">", out);
     web_viewer_put(view, web_request_number(view->request, REQUEST_id), "job");
     if (rc == 0)
+        rc = web_upload_section(view, web_request_number(view->request, REQUEST_id), error);
+    if (rc == 0)
         rc = job_correction(view, error);
     if (rc == 0)
         rc = web_findings_put(view, web_request_number(view->request, REQUEST_id), WEB_FINDINGS_TABLE, error);

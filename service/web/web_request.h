@@ -41,6 +41,7 @@ struct web_request {
     bool posts;          /* POST, else GET or HEAD */
     const char *body;    /* of a POST, with a NUL behind it; NULL: none */
     size_t body_size;
+    int upload; /* of an upload: its body in memory, which the server closes; 0: none */
     /* Returns a header, "" if it is missing or comes twice. */
     const char *(*header)(const void *connection, const char *name);
     const void *connection;
@@ -69,16 +70,19 @@ enum http_status {
     HTTP_CONTENT_TOO_LARGE = 413,
     HTTP_UNSUPPORTED_MEDIA_TYPE = 415,
     HTTP_MISDIRECTED_REQUEST = 421,
+    HTTP_UNPROCESSABLE_CONTENT = 422,
     HTTP_TOO_MANY_REQUESTS = 429, /* RFC 6585 */
     HTTP_SERVER_ERROR = 500,
     HTTP_SERVICE_UNAVAILABLE = 503,
     HTTP_GATEWAY_TIMEOUT = 504,
+    HTTP_INSUFFICIENT_STORAGE = 507, /* RFC 4918 */
 };
 
 struct web_reply {
     int status;
     const char *type;              /* static */
     bool keeps;                    /* browsers may cache it for an hour; must not contain patient data */
+    char back[40];                 /* of a refusal: the page to go back to; "": the first one */
     char *location;                /* the address of a redirect, malloc'd; the server frees it */
     bool is_asset;                 /* its address has the hash of its content: browsers may cache it for a year */
     bool runs_script;              /* a page with the slice viewer */

@@ -222,6 +222,7 @@ review_write_forms(const struct review *review)
             "one is not. A reason must not name patients.</p>",
             review->view->request->person->name, review->view->web->conf->page.undo_seconds);
     }
+    web_upload_form(review->view, job);
     if (!may)
         fprintf(out,
                 "<p class=\"small dim\">Decide with <code>noctule accept %s</code> or <code>noctule reject %s "
@@ -255,12 +256,13 @@ review_write_job(const struct review *review, struct error *error)
     const int rc = web_findings_put(review->view, strtoll(report_cell_text(&review->job, 0, "job"), NULL, 10),
                                     WEB_FINDINGS_LIST, error);
     fputs("<section class=\"forms\"><h2>Decision</h2>", out);
+    const int pending = web_upload_pending(review->view, *review->view->job, error);
     review_write_forms(review);
     fputs("</section>", out);
     review_write_decided(review); /* here the picture keeps its place */
     fputs("</div></div>\n", out);
     web_assets_put(WEB_ASSET_REVIEW_SCRIPT, out);
-    return rc;
+    return rc ? rc : pending < 0 ? pending : 0;
 }
 
 int

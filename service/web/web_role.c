@@ -15,6 +15,7 @@
 #include "service/common/layout.h"
 #include "service/common/log.h"
 #include "service/common/wire/child.h"
+#include "service/common/wire/handed.h"
 #include "service/web/web.h"
 #include "service/web/web_assets.h"
 #include "service/web/web_decide.h"
@@ -43,23 +44,26 @@ struct role_counts {
     double seconds;
 };
 
-#define REPLY_SECONDS 10 /* of the daemon to a decision */
+#define REPLY_SECONDS  10 /* of the daemon to a decision */
+#define DECIDED_TEXT   1024
+#define STORED_SECONDS 120 /* the same to an upload: it is copied, synced and examined */
 
-/* The decision that waits for the daemon. The server's second thread makes one answer at a time. */
+/* The decision that waits for the daemon, and the upload: one thread of the server makes the answers of each, one at a
+ * time. Tokens of uploads are odd. */
 struct role_decision {
     pthread_mutex_t lock;
     pthread_cond_t done;
-    uv_async_t wake;                     /* the loop's thread sends it */
     const struct web_decision *decision; /* NULL: none, or sent */
     int64_t token;                       /* of the last one */
     bool is_answered, is_closed;
     int status;
-    char message[512];
+    char message[DECIDED_TEXT];
 };
 
 struct web_role {
     struct child child;
-    struct role_decision decision;
+    struct role_decision decisions[2]; /* decision, upload */
+    uv_async_t wake;                   /* the loop's thread sends them */
     uv_loop_t loop;
     uv_timer_t tick;
     struct conf *conf;
@@ -73,16 +77,18 @@ struct web_role {
 
 /* Sends a decision and waits for the reply. Returns its status; -ETIMEDOUT: there is none. */
 static int
-role_decide(struct role_decision *slot, const struct web_decision *decision, char message[512])
+role_decide(struct web_role *role, const struct web_decision *decision, char message[DECIDED_TEXT])
 {
+    const bool uploads = decision->upload != 0;
+    struct role_decision *slot = &role->decisions[uploads];
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += REPLY_SECONDS;
+    until.tv_sec += uploads ? STORED_SECONDS : REPLY_SECONDS;
     pthread_mutex_lock(&slot->lock);
     slot->decision = decision;
-    slot->token++;
+    slot->token += 2;
     slot->is_answered = false;
-    uv_async_send(&slot->wake);
+    uv_async_send(&role->wake);
     while (!slot->is_answered && !slot->is_closed && pthread_cond_timedwait(&slot->done, &slot->lock, &until) == 0)
         continue;
     const int status = slot->is_answered ? slot->status : -ETIMEDOUT;
@@ -94,30 +100,42 @@ role_decide(struct role_decision *slot, const struct web_decision *decision, cha
     return status;
 }
 
+/* Sends a decision that waits. Without its file, the daemon refuses an upload. */
+static void
+role_send(struct web_role *role, struct role_decision *slot)
+{
+    struct proto_writer writer;
+    pthread_mutex_lock(&slot->lock);
+    const struct web_decision *decision = slot->decision;
+    const int rc = decision && decision->upload ? handed_send(ROLE_HANDED_FD, slot->token, decision->upload) : 0;
+    if (rc)
+        log_warn("page.upload", LOG_STR("error", strerror(-rc)));
+    if (decision)
+        web_decision_write(decision, slot->token, &writer);
+    slot->decision = NULL;
+    pthread_mutex_unlock(&slot->lock);
+    if (decision)
+        child_send(&role->child, &writer);
+}
+
 static void
 role_on_wake(uv_async_t *wake)
 {
     struct web_role *role = wake->data;
-    struct role_decision *slot = &role->decision;
     struct proto_writer writer;
-    pthread_mutex_lock(&slot->lock);
-    const bool sends = slot->decision != NULL;
-    if (sends)
-        web_decision_write(slot->decision, slot->token, &writer);
-    slot->decision = NULL;
-    pthread_mutex_unlock(&slot->lock);
-    if (sends)
-        child_send(&role->child, &writer);
+    role_send(role, &role->decisions[0]);
+    role_send(role, &role->decisions[1]);
     while (web_looks_take(&role->web.looks, &writer))
         child_send(&role->child, &writer);
 }
 
 static void
-role_on_decided(struct role_decision *slot, struct proto_reader *reader)
+role_on_decided(struct web_role *role, struct proto_reader *reader)
 {
     struct message_decided decided;
     if (message_read_decided(reader, &decided))
         return;
+    struct role_decision *slot = &role->decisions[decided.token & 1];
     pthread_mutex_lock(&slot->lock);
     if (decided.token == slot->token) {
         slot->is_answered = true;
@@ -129,12 +147,15 @@ role_on_decided(struct role_decision *slot, struct proto_reader *reader)
 }
 
 static void
-role_end_decisions(struct role_decision *slot)
+role_end_decisions(struct web_role *role)
 {
-    pthread_mutex_lock(&slot->lock);
-    slot->is_closed = true;
-    pthread_cond_signal(&slot->done);
-    pthread_mutex_unlock(&slot->lock);
+    for (int i = 0; i < 2; i++) {
+        struct role_decision *slot = &role->decisions[i];
+        pthread_mutex_lock(&slot->lock);
+        slot->is_closed = true;
+        pthread_cond_signal(&slot->done);
+        pthread_mutex_unlock(&slot->lock);
+    }
 }
 
 /* --------------------------------------------------------------------------------- answers ---- */
@@ -167,11 +188,11 @@ role_on_request(void *context, const struct web_request *request, struct web_rep
     if (locks)
         pthread_mutex_unlock(&role->lock);
     if (web_looks_wait(&role->web.looks))
-        uv_async_send(&role->decision.wake); /* the answer does not wait for it */
+        uv_async_send(&role->wake); /* the answer does not wait for it */
     if (!answer->decision)
         return;
-    char message[sizeof role->decision.message];
-    const int status = role_decide(&role->decision, answer->decision, message);
+    char message[sizeof role->decisions[0].message];
+    const int status = role_decide(role, answer->decision, message);
     pthread_mutex_lock(&role->lock);
     web_decided(&role->web, request, status, message, answer);
     pthread_mutex_unlock(&role->lock);
@@ -182,6 +203,13 @@ role_takes_posts(void *context, const char *path)
 {
     const struct web_role *role = context;
     return web_takes_posts(&role->web, path);
+}
+
+static const char *
+role_refuses_upload(void *context, const struct web_request *request, int *status)
+{
+    const struct web_role *role = context;
+    return web_upload_refusal(&role->web, request, status);
 }
 
 static void
@@ -214,7 +242,7 @@ role_on_message(void *context, struct proto_reader *reader)
 {
     struct web_role *role = context;
     if (reader->type == PROTO_DECIDED) {
-        role_on_decided(&role->decision, reader);
+        role_on_decided(role, reader);
         return;
     }
     pthread_mutex_lock(&role->lock);
@@ -244,10 +272,10 @@ role_on_tick(uv_timer_t *timer)
 static int
 role_run_loop(struct web_role *role, int fd)
 {
-    const struct web_server_events events = {role_on_request, role_on_answered, role,
-                                             web_turn,        role_takes_posts, role_refuse};
-    int error = uv_async_init(&role->loop, &role->decision.wake, role_on_wake);
-    role->decision.wake.data = role;
+    const struct web_server_events events = {role_on_request,  role_on_answered,    role,       web_turn,
+                                             role_takes_posts, role_refuses_upload, role_refuse};
+    int error = uv_async_init(&role->loop, &role->wake, role_on_wake);
+    role->wake.data = role;
     if (!error)
         error = web_server_open(fd, &events, &role->server);
     if (error) {
@@ -263,11 +291,11 @@ role_run_loop(struct web_role *role, int fd)
     role->tick.data = role;
     uv_timer_start(&role->tick, role_on_tick, TICK_MS, TICK_MS);
     uv_run(&role->loop, UV_RUN_DEFAULT);
-    role_end_decisions(&role->decision);
+    role_end_decisions(role);
     web_server_close(role->server); /* before the handle that its threads use */
     role->server = NULL;
     child_close(&role->child);
-    uv_close((uv_handle_t *)&role->decision.wake, NULL);
+    uv_close((uv_handle_t *)&role->wake, NULL);
     uv_close((uv_handle_t *)&role->tick, NULL);
     uv_run(&role->loop, UV_RUN_DEFAULT);
     return 0;
@@ -342,11 +370,13 @@ role_serve(struct web_role *role)
 int
 web_main(const struct role_args *args)
 {
-    struct web_role role = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                            .web.looks.lock = PTHREAD_MUTEX_INITIALIZER,
-                            .web.kept.lock = PTHREAD_MUTEX_INITIALIZER,
-                            .counts.lock = PTHREAD_MUTEX_INITIALIZER,
-                            .decision = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER}};
+    struct web_role role = {
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .web.looks.lock = PTHREAD_MUTEX_INITIALIZER,
+        .web.kept.lock = PTHREAD_MUTEX_INITIALIZER,
+        .counts.lock = PTHREAD_MUTEX_INITIALIZER,
+        .decisions = {{.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER},
+                      {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER, .token = 1}}};
     struct error error = {0};
     int rc = conf_load(args->config_file, &role.conf, &error);
     if (rc == 0) {

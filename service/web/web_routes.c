@@ -119,12 +119,14 @@ static const struct web_route routes[] = {
     {.path = "/login", .title = "Log in", .view = web_view_login, .post = web_log_in, .open = true},
     {.path = "/logout", .title = "Log out", .post = web_log_out},
     {.path = "/decide", .title = "Decision", .post = web_decide},
+    {.path = "/upload", .title = "Upload", .post = web_upload},
     {.path = "/views", .title = "Saved filter", .post = web_save_filter},
     {.path = API_ROOT "views", .answer = web_api_answer, .post = web_save_filter},
     {.path = API_ROOT "session", .post = web_api_log_in, .open = true},
     {.path = API_ROOT "session/end", .post = web_api_log_out},
     {.path = API_ROOT "search", .answer = web_api_answer, .reads_body = true},
     {.path = API_ROOT "found", .answer = web_api_answer, .reads_body = true},
+    {.path = API_ROOT "jobs/{}/corrections", .post = web_upload, .is_path = web_upload_is_path},
     {.path = API_ROOT "{}", .post = web_decide, .is_path = web_api_is_decision}, /* each has its row in api_routes */
     {.path = API_ROOT, .answer = web_api_answer},                                /* and all below it */
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
@@ -203,9 +205,11 @@ route_refuse(struct web *web, const struct web_request *request, const struct we
         html_text(why, out);
         fprintf(out, "</p><p><a class=\"button\" href=\"%s\">%s</a></p></section>\n",
                 logs_in                   ? "login"
+                : *answer->back           ? answer->back
                 : status == HTTP_CONFLICT ? "review"
                                           : "./",
                 logs_in                   ? "Log in"
+                : *answer->back           ? "Back to the job"
                 : status == HTTP_CONFLICT ? "Review"
                                           : "Overview");
         fflush(out);
@@ -330,6 +334,8 @@ web_takes_posts(const struct web *web, const char *path)
 {
     const struct web_route *route = route_find(path);
     const struct conf_page *page = &web->conf->page;
+    if (route && route->post == web_upload)
+        return page->may & CONF_PAGE_MASKS ? WEB_SERVER_UPLOADS : WEB_SERVER_NO_POSTS;
     if (!route || !(route->post || route->reads_body) ||
         (route->post &&
          (route->post == web_decide || route->post == web_save_filter ? page->may == 0 : page->tokens_file == NULL)))
@@ -341,14 +347,22 @@ void
 web_refuse(const struct web *web, const char *path, int status, const char *why, struct web_reply *answer)
 {
     const struct web_route *route = route_find(path);
-    answer->posts_only = web_takes_posts(web, path) == WEB_SERVER_ONLY_POSTS;
+
+    static const struct {
+        int status;
+        const char *title;
+    } titles[] = {{HTTP_METHOD_NOT_ALLOWED, "Wrong method"}, {HTTP_LENGTH_REQUIRED, "No length"},
+                  {HTTP_TOO_MANY_REQUESTS, "Too many"},      {HTTP_FORBIDDEN, "Not allowed"},
+                  {HTTP_UNAUTHORIZED, "Token required"},     {HTTP_MISDIRECTED_REQUEST, "Wrong host name"},
+                  {HTTP_CONTENT_TOO_LARGE, "Too large"}};
+
+    size_t i = 0;
+    const enum web_server_posts posts = web_takes_posts(web, path);
+    answer->posts_only = posts == WEB_SERVER_ONLY_POSTS || posts == WEB_SERVER_UPLOADS;
+    while (i + 1 < sizeof titles / sizeof *titles && titles[i].status != status)
+        i++;
     if (route_is_api(route))
-        web_api_refuse(status,
-                       status == HTTP_METHOD_NOT_ALLOWED  ? "Wrong method"
-                       : status == HTTP_LENGTH_REQUIRED   ? "No length"
-                       : status == HTTP_TOO_MANY_REQUESTS ? "Too many"
-                                                          : "Too large",
-                       why, answer);
+        web_api_refuse(status, titles[i].title, why, answer);
     else
         fprintf(answer->out, "%s\n", why);
 }
@@ -361,11 +375,18 @@ route_refuse_post(struct web *web, const struct web_route *route, const struct w
         int error, status;
         const char *title;
     } kinds[] = {
-        {-EINVAL, HTTP_BAD_REQUEST, "Bad parameter"},  {-EPERM, HTTP_UNAUTHORIZED, "Token required"},
-        {-EACCES, HTTP_FORBIDDEN, "Not allowed"},      {-ENOENT, HTTP_NOT_FOUND, "Not found"},
-        {-EAGAIN, HTTP_CONFLICT, "Already decided"},   {-EEXIST, HTTP_CONFLICT, "Already decided"},
-        {-ESTALE, HTTP_CONFLICT, "Changed"},           {-ENOTSUP, HTTP_UNSUPPORTED_MEDIA_TYPE, "Wrong type"},
-        {-EDQUOT, HTTP_TOO_MANY_REQUESTS, "Too many"}, {-ETIMEDOUT, HTTP_GATEWAY_TIMEOUT, "No reply"},
+        {-EINVAL, HTTP_BAD_REQUEST, "Bad parameter"},
+        {-EPERM, HTTP_UNAUTHORIZED, "Token required"},
+        {-EACCES, HTTP_FORBIDDEN, "Not allowed"},
+        {-ENOENT, HTTP_NOT_FOUND, "Not found"},
+        {-EAGAIN, HTTP_CONFLICT, "Already decided"},
+        {-EEXIST, HTTP_CONFLICT, "Already decided"},
+        {-ESTALE, HTTP_CONFLICT, "Changed"},
+        {-ENOTSUP, HTTP_UNSUPPORTED_MEDIA_TYPE, "Wrong type"},
+        {-EDQUOT, HTTP_TOO_MANY_REQUESTS, "Too many"},
+        {-ETIMEDOUT, HTTP_GATEWAY_TIMEOUT, "No reply"},
+        {-EBADMSG, HTTP_UNPROCESSABLE_CONTENT, "Not a correction"},
+        {-ENOSPC, HTTP_INSUFFICIENT_STORAGE, "Disk full"},
         {0, HTTP_SERVICE_UNAVAILABLE, "Not ready"},
     };
 

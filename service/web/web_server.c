@@ -11,6 +11,7 @@
  */
 #include "service/web/web_server.h"
 
+#include "base/durable.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "service/common/clock.h"
@@ -23,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -42,6 +44,7 @@ struct web_server_client {
     char host[INET6_ADDRSTRLEN];
     struct web_server_job *waits; /* its job in the queue, or NULL */
     bool has_request;             /* its request is complete */
+    bool uploads;                 /* an upload that was admitted */
     bool ended;                   /* closed to make room, but still open in libmicrohttpd */
 };
 
@@ -50,7 +53,7 @@ struct web_server_job {
     TAILQ_ENTRY(web_server_job) next;
     char *body; /* of a POST; NULL: none */
     size_t body_size, body_capacity;
-    bool is_reading;
+    bool is_reading, is_upload; /* the body of an upload is the file request.upload */
     struct MHD_Connection *connection;
     struct web_server_client *client;
     struct web_server_queue *queue;
@@ -75,7 +78,8 @@ struct web_server {
     pthread_mutex_t lock; /* protects the lists of connections and jobs */
     pthread_cond_t empty; /* signalled when the list is empty */
     LIST_HEAD(clients, web_server_client) clients;
-    struct web_server_queue in_turn, beside;
+    struct web_server_queue in_turn, beside, uploads;
+    int upload_count;
     uint64_t sessions[LIMIT_PAGE_PLANES]; /* of each seat; 0: free */
     bool is_closing;
 };
@@ -240,6 +244,14 @@ web_server_make(struct web_server *server, const struct web_request *request, in
     }
 }
 
+/* Returns whether a header Content-Length is a number up to the limit. */
+static bool
+web_server_fits(const char *length, int64_t limit)
+{
+    const size_t digits = strspn(length, "0123456789");
+    return !length[digits] && digits < 19 && strtoll(length, NULL, 10) <= limit;
+}
+
 /* Returns why the server itself refuses the request, with the status; NULL: it does not. */
 static const char *
 web_server_find_refusal(struct MHD_Connection *connection, const char *method, enum web_server_posts takes_posts,
@@ -256,16 +268,19 @@ web_server_find_refusal(struct MHD_Connection *connection, const char *method, e
         return "the request is too large";
     }
     if (posts) {
+        const int64_t limit =
+            takes_posts == WEB_SERVER_UPLOADS ? (int64_t)LIMIT_PAGE_UPLOAD_MIB << 20 : LIMIT_PAGE_BODY_BYTES;
         *status = is_chunked || !*length ? MHD_HTTP_LENGTH_REQUIRED : MHD_HTTP_CONTENT_TOO_LARGE;
-        return is_chunked || !*length                                       ? "the request must have a Content-Length"
-               : strlen(length) > 4 || atoi(length) > LIMIT_PAGE_BODY_BYTES ? "the body is too large"
-                                                                            : NULL;
+        return is_chunked || !*length            ? "the request must have a Content-Length"
+               : !web_server_fits(length, limit) ? "the body is too large"
+                                                 : NULL;
     }
-    if (!reads || (has_body && takes_posts == WEB_SERVER_ONLY_POSTS)) {
+    const bool only_posts = takes_posts == WEB_SERVER_ONLY_POSTS || takes_posts == WEB_SERVER_UPLOADS;
+    if (!reads || (has_body && only_posts)) {
         *status = MHD_HTTP_METHOD_NOT_ALLOWED;
-        return takes_posts == WEB_SERVER_ONLY_POSTS ? "this address takes POST"
-               : takes_posts                        ? "this address takes GET, HEAD and POST"
-                                                    : "this address is read-only";
+        return only_posts    ? "this address takes POST"
+               : takes_posts ? "this address takes GET, HEAD and POST"
+                             : "this address is read-only";
     }
     *status = MHD_HTTP_CONTENT_TOO_LARGE;
     return has_body ? "a request must not have a body" : NULL;
@@ -313,11 +328,41 @@ web_server_leave_seat(struct web_server *server, int seat)
     pthread_mutex_unlock(&server->lock);
 }
 
+/* Admits an upload to one of the LIMIT_PAGE_UPLOADS places. Returns why not, with the status; NULL: it is admitted. */
+static const char *
+web_server_admit_upload(struct web_server *server, struct web_server_job *job, int *status)
+{
+    const char *why = server->events.refuses_upload(server->events.context, &job->request, status);
+    if (why)
+        return why;
+    pthread_mutex_lock(&server->lock);
+    job->is_upload = server->upload_count < LIMIT_PAGE_UPLOADS;
+    if (job->is_upload) {
+        server->upload_count++;
+        job->client->uploads = job->client->has_request = true; /* newcomers do not replace it */
+    }
+    pthread_mutex_unlock(&server->lock);
+    *status = MHD_HTTP_TOO_MANY_REQUESTS;
+    return job->is_upload ? NULL : "other files are being uploaded: wait";
+}
+
+static void
+web_server_leave_upload(struct web_server *server, const struct web_server_job *job)
+{
+    if (!job->is_upload)
+        return;
+    if (job->request.upload)
+        close(job->request.upload);
+    pthread_mutex_lock(&server->lock);
+    server->upload_count--;
+    pthread_mutex_unlock(&server->lock);
+}
+
 /* Suspends the connection until a thread of the queue has made its answer. */
 static enum MHD_Result
 web_server_enqueue(struct web_server *server, struct web_server_job *job, enum web_server_turn turn)
 {
-    job->queue = turn == WEB_SERVER_BESIDE ? &server->beside : &server->in_turn;
+    job->queue = job->is_upload ? &server->uploads : turn == WEB_SERVER_BESIDE ? &server->beside : &server->in_turn;
     pthread_mutex_lock(&server->lock);
     const bool waits = !server->is_closing && !job->client->ended;
     if (waits) {
@@ -349,14 +394,19 @@ web_server_read_body(struct web_server *server, struct web_server_job *job, cons
     if (*size > job->body_capacity - job->body_size)
         return MHD_NO; /* more than Content-Length */
     if (*size > 0) {
-        memcpy(job->body + job->body_size, body, *size);
+        if (!job->is_upload)
+            memcpy(job->body + job->body_size, body, *size);
+        else if (durable_write_all(job->request.upload, body, *size)) /* memory is short */
+            return MHD_NO;
         job->body_size += *size;
         *size = 0;
         return MHD_YES;
     }
     job->is_reading = false;
-    job->body[job->body_size] = '\0';
-    job->request.body = job->body;
+    if (job->body) {
+        job->body[job->body_size] = '\0';
+        job->request.body = job->body;
+    }
     job->request.body_size = job->body_size;
     web_server_note_request(server, job->client);
     return web_server_enqueue(server, job, WEB_SERVER_IN_TURN);
@@ -369,16 +419,20 @@ web_server_keep(struct web_server *server, const struct web_server_job *asked, e
     struct web_server_job *job = malloc(sizeof *job);
     if (!job) {
         web_server_leave_seat(server, asked->seat);
+        web_server_leave_upload(server, asked);
         return MHD_NO;
     }
     *job = *asked;
     *state = job;
     if (!job->request.posts)
         return web_server_enqueue(server, job, turn);
-    job->body_capacity = (size_t)atoi(web_server_header(job->connection, "Content-Length"));
-    job->body = malloc(job->body_capacity + 1);
+    job->body_capacity = (size_t)strtoll(web_server_header(job->connection, "Content-Length"), NULL, 10);
     job->is_reading = true;
-    return job->body ? MHD_YES : MHD_NO;
+    if (!job->is_upload)
+        job->body = malloc(job->body_capacity + 1);
+    else if ((job->request.upload = memfd_create("upload", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0)
+        job->request.upload = 0;
+    return job->body || job->request.upload ? MHD_YES : MHD_NO;
 }
 
 static struct web_request
@@ -429,6 +483,8 @@ web_server_on_request(void *context, struct MHD_Connection *connection, const ch
                                                   ? server->events.takes_posts(server->events.context, path)
                                                   : WEB_SERVER_NO_POSTS;
     const char *why = web_server_find_refusal(connection, method, takes_posts, &status);
+    if (!why && takes_posts == WEB_SERVER_UPLOADS && strcmp(method, "POST") == 0)
+        why = web_server_admit_upload(server, &job, &status);
     job.request.posts = !why && strcmp(method, "POST") == 0;
     if (!job.request.posts)
         web_server_note_request(server, client);
@@ -455,6 +511,7 @@ web_server_on_completed(void *context, struct MHD_Connection *connection, void *
     (void)connection, (void)code;
     if (job) { /* the rest is not sent */
         web_server_leave_seat(context, job->seat);
+        web_server_leave_upload(context, job);
         free(job->answer.bytes);
         free(job->answer.location);
         free(job->answer.link);
@@ -542,6 +599,7 @@ web_server_stop_makers(struct web_server *server)
     pthread_mutex_unlock(&server->lock);
     web_server_close_queue(&server->in_turn);
     web_server_close_queue(&server->beside);
+    web_server_close_queue(&server->uploads);
 }
 
 /* ---------------------------------------------------------------------------- connections ---- */
@@ -632,11 +690,11 @@ web_server_on_connection(void *context, struct MHD_Connection *connection, void 
 void
 web_server_tick(struct web_server *server)
 {
-    const int64_t oldest_ms = clock_steady_ms() - 1000 * LIMIT_PAGE_SECONDS;
+    const int64_t now_ms = clock_steady_ms();
     struct web_server_client *client;
     pthread_mutex_lock(&server->lock);
     LIST_FOREACH(client, &server->clients, next)
-    if (client->since_ms < oldest_ms)
+    if (client->since_ms < now_ms - 1000 * (client->uploads ? LIMIT_PAGE_UPLOAD_SECONDS : LIMIT_PAGE_SECONDS))
         web_server_end(client);
     pthread_mutex_unlock(&server->lock);
 }
@@ -658,6 +716,7 @@ web_server_free(struct web_server *server)
 {
     pthread_cond_destroy(&server->in_turn.has_job);
     pthread_cond_destroy(&server->beside.has_job);
+    pthread_cond_destroy(&server->uploads.has_job);
     pthread_cond_destroy(&server->empty);
     pthread_mutex_destroy(&server->lock);
     free(server);
@@ -676,7 +735,8 @@ web_server_open(int fd, const struct web_server_events *events, struct web_serve
     pthread_cond_init(&server->empty, NULL);
     int rc = web_server_open_queue(server, &server->in_turn, 1);
     const int beside = web_server_open_queue(server, &server->beside, MAKERS_BESIDE);
-    rc = rc ? rc : beside;
+    const int uploads = web_server_open_queue(server, &server->uploads, 1);
+    rc = rc ? rc : beside ? beside : uploads;
     if (rc) {
         web_server_stop_makers(server);
         web_server_free(server);

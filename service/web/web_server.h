@@ -5,7 +5,7 @@
  *
  * One thread handles all connections and answers WEB_SERVER_NOW. A second thread makes the other
  * answers, one at a time, so that slow answers delay no WEB_SERVER_NOW. Four more make those that are
- * WEB_SERVER_BESIDE. Another thread must call web_server_tick.
+ * WEB_SERVER_BESIDE, and one those of uploads. Another thread must call web_server_tick.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_SERVER_H
 #define NOCTULE_SERVICE_WEB_WEB_SERVER_H
@@ -21,7 +21,12 @@ enum web_server_turn {
     WEB_SERVER_BESIDE   /* on threads of their own; answered with 429 beyond LIMIT_PAGE_PLANES */
 };
 
-enum web_server_posts { WEB_SERVER_NO_POSTS, WEB_SERVER_TAKES_POSTS, WEB_SERVER_ONLY_POSTS };
+enum web_server_posts {
+    WEB_SERVER_NO_POSTS,
+    WEB_SERVER_TAKES_POSTS,
+    WEB_SERVER_ONLY_POSTS,
+    WEB_SERVER_UPLOADS /* the same, with a body of up to LIMIT_PAGE_UPLOAD_MIB, answered on a thread of its own */
+};
 
 struct web_server_events {
     /* Makes an answer on one of the server's threads. answer->out is an open stream for the text. */
@@ -33,6 +38,8 @@ struct web_server_events {
     enum web_server_turn (*turn)(const char *path);
     /* Returns whether the path takes a POST, and whether it takes only that. NULL if the server takes no POST. */
     enum web_server_posts (*takes_posts)(void *context, const char *path);
+    /* Returns why an upload must be refused before its body is read, with the status; NULL: it is admitted. */
+    const char *(*refuses_upload)(void *context, const struct web_request *request, int *status);
     /* Writes the answer to a request that the server itself refuses. NULL: `why` as text. Any thread may call it. */
     void (*refuse)(void *context, const char *path, int status, const char *why, struct web_reply *answer);
 };

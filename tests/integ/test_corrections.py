@@ -106,7 +106,10 @@ def test_an_edited_segmentation_is_measured_reviewed_and_delivered(site, tmp_pat
         assert answer.status == 409, answer.body
     assert "job 2 measures a correction of job 1" in d.ctl("accept", "1", check=False).stderr
     assert "job 2 measures a correction of job 1" in d.ctl("reject", "1", "no", check=False).stderr
-    assert states(d) == [] and audit(d) == []
+    (row,) = audit(d)
+    assert (row["action"], row["subject"], row["job"], row["how"], row["role"], row["address"]) == ("correct", "job 1", 1, "store", "sender", "")
+    assert row["actor"] == d.query("SELECT sender FROM object")[0]["sender"] != "" and states(d) == []
+    assert row["reason"].startswith(f"seg {edited.SOPInstanceUID}, ")
     told = d.ctl("review").stdout
     assert f"corrects  job 1, masks by {PERSON}; Brain: {after['volume_ml']:.2f} ml, before {before['volume_ml']:.2f} ml" in told
     page = site.send("GET", "review?id=2", **rita).body
@@ -121,7 +124,7 @@ def test_an_edited_segmentation_is_measured_reviewed_and_delivered(site, tmp_pat
     wait_states(d, ("OUT", "SENT"), ("OUT", "SENT"))
     assert [(row["job"], row["state"], row["superseded_by"]) for row in jobs(d)] == [(1, "REJECTED", 2), (2, "DONE", None)]
     assert {row["job"] for row in d.query("SELECT job FROM v_deliveries")} == {2}
-    (row,) = audit(d)
+    row = audit(d)[1]
     assert (row["action"], row["job"]) == ("accept", 2) and row["actor"] == jobs(d)[1]["reviewed_by"]
     sent = {pydicom.dcmread(path).Modality: pydicom.dcmread(path) for path in (tmp_path / "out").iterdir()}
     assert sent["SEG"].ContentCreatorName == PERSON and voxels(sent["SEG"]) == after["voxels"]
@@ -203,6 +206,8 @@ def test_by_the_inbox_while_the_service_is_stopped(site):
     d.start()
     wait_job(d, 2)
     assert segment(d, 2)["voxels"] == before - removed
+    (row,) = audit(d)
+    assert (row["action"], row["actor"], row["how"], row["role"]) == ("correct", str(d.inbox), "inbox", "sender")
     d.kill_all()  # the decision is still to be made
     d.start()
     assert wait_job(d, 2)["corrects"] == 1 and len(jobs(d)) == 2 and states(d) == []
@@ -231,7 +236,7 @@ def test_a_pending_decision_is_dropped(site):
     assert "a corrected mask arrived" in event["detail"]
     answer = site.post("rita", action="accept", subject="job 2")
     assert answer.status == 200 and states(d) == []
-    assert [(row["action"], row["job"], row["actor"]) for row in audit(d)] == [("accept", 1, "rita"), ("accept", 2, "rita")]
+    assert [(row["action"], row["job"], row["actor"]) for row in audit(d) if row["role"] != "sender"] == [("accept", 1, "rita"), ("accept", 2, "rita")]
 
 
 @pytest.mark.parametrize("point", POINTS[1:3])

@@ -73,6 +73,7 @@ static const struct call_row allowed_calls[] = {
      "linkat"}, /* to create without overwriting, on file systems that lack RENAME_NOREPLACE */
     {CONFINE_COURIER, "connect sendmmsg recvmmsg"},
     {CONFINE_PAGE, "accept accept4"},        /* on the listening socket that it inherits */
+    {CONFINE_PAGE, "memfd_create"},          /* holds an upload */
     {STEPS, "setitimer"},                    /* sets its own deadline */
     {CONFINE_COURIER, "socketpair"},         /* libcurl wakes its own threads */
     {STEPS | CONFINE_PROGRAM_ROLE, "wait4"}, /* for the end of their broker (service/common/program) */

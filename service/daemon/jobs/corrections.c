@@ -16,6 +16,9 @@
 struct corrections {
     struct core *core;
     int64_t object_id;
+    const struct queue_object *object;
+    int64_t only;          /* the job for which a person uploaded it; 0: any */
+    struct error *refusal; /* of a trial, which makes no event; else NULL */
     struct queue_corrected *jobs;
     size_t count;
     bool *matches; /* one per job: a region has the name of a visible segment */
@@ -75,9 +78,39 @@ static int
 corrections_refuse(const struct corrections *all, const struct queue_corrected *job, enum code code,
                    const char *message)
 {
+    if (all->refusal)
+        return error_set(all->refusal, -EINVAL, code, "%s", message);
     log_warn("correction.refused", LOG_INT("job", job->id), LOG_STR("code", code_name(code)),
              LOG_STR("reason", message));
     return queue_refuse_correction(all->core->queue, job->id, all->object_id, code, message, clock_unix_ms());
+}
+
+/* An upload has its audit row since it was accepted. */
+static int
+corrections_audit(const struct corrections *all, int64_t job)
+{
+    const struct queue_object *object = all->object;
+    const bool is_sent = object->sender && *object->sender;
+    const char *source = object->source ? object->source : "";
+    const bool by_inbox = strncmp(source, "inbox:", strlen("inbox:")) == 0;
+    char subject[32], reason[256];
+    snprintf(subject, sizeof subject, "job %" PRId64, job);
+    snprintf(reason, sizeof reason, "%s %s, %" PRId64 " bytes", object->kind, object->sop_instance_uid, object->size);
+    const struct queue_audit row = {.action = "correct",
+                                    .subject = subject,
+                                    .job_id = job,
+                                    .reason = reason,
+                                    .actor = is_sent    ? object->sender
+                                             : by_inbox ? source + strlen("inbox:")
+                                             : *source  ? source
+                                                        : "unknown",
+                                    .how = is_sent    ? "store"
+                                           : by_inbox ? "inbox"
+                                                      : "recovered",
+                                    .role = "sender",
+                                    .address = "",
+                                    .seen = ""};
+    return all->only ? 0 : queue_add_audit(all->core->queue, &row, clock_unix_ms());
 }
 
 /* Makes the job that measures the masks. */
@@ -87,11 +120,15 @@ corrections_add(const struct corrections *all, const struct queue_corrected *job
     struct core *core = all->core;
     struct queue_ids superseded;
     int64_t id = 0;
-    const int error = queue_correct_job(core->queue, job->id, all->object_id, clock_unix_ms(), &id, &superseded);
+    int error = queue_correct_job(core->queue, job->id, all->object_id, clock_unix_ms(), &id, &superseded);
     if (error == -EAGAIN || error == -ESTALE)
         return corrections_refuse(all, job, CODE_CORRECTION_LATE, queue_reason(core->queue));
-    if (error)
+    if (!error)
+        error = corrections_audit(all, job->id);
+    if (error || all->refusal) {
+        free(superseded.at);
         return error;
+    }
     jobs_stop_superseded(core->jobs, &superseded);
     due_now(&core->jobs_due);
     log_info("job.correction", LOG_INT("job", id), LOG_INT("corrects", job->id));
@@ -156,28 +193,102 @@ corrections_handle(struct corrections *all, const struct queue_object *object, c
     return reads ? (reads < 0 ? reads : 0) : corrections_decide(all, named, is_correction);
 }
 
-int
-corrections_object_arrived(struct core *core, int64_t object_id, const struct queue_object *object, const char *regions,
-                           bool *is_correction)
+/* Decides about the job for which a person uploaded the object. */
+static int
+corrections_handle_upload(const struct corrections *all, const char *regions, bool *is_correction)
 {
-    struct corrections all = {.core = core, .object_id = object_id};
+    const struct queue_corrected *mine = NULL, *other = NULL;
+    char text[160] = "it refers to no image of this job, and not to its result";
+    for (size_t i = 0; i < all->count; i++) {
+        if (all->jobs[i].id == all->only)
+            mine = &all->jobs[i];
+        else if (all->jobs[i].named)
+            other = &all->jobs[i];
+    }
+    if (!mine || (other && !mine->named)) {
+        if (other)
+            snprintf(text, sizeof text, "it refers to the result of job %" PRId64, other->id);
+        return corrections_refuse(all, &(struct queue_corrected){.id = all->only}, CODE_CORRECTION_OTHER_JOB, text);
+    }
+    if (!corrections_match(mine, regions))
+        return corrections_refuse(all, mine, CODE_CORRECTION_NO_SEGMENT,
+                                  "none of its regions has the name of a segment");
+    snprintf(text, sizeof text, "job %" PRId64 " is %s%s", mine->id, mine->state,
+             mine->outdated ? ", and its series has other slices by now" : "");
+    if (strcmp(mine->state, "REVIEW") != 0 || mine->outdated)
+        return corrections_refuse(all, mine, CODE_CORRECTION_LATE, text);
+    const int error = corrections_add(all, mine);
+    *is_correction = !error;
+    return error;
+}
+
+static int
+corrections_run(struct corrections *all, const char *regions, bool *is_correction)
+{
+    struct queue *queue = all->core->queue;
+    const char *kind = all->object->kind;
     int64_t result;
     *is_correction = false;
-    if (strcmp(object->kind, "seg") != 0 && strcmp(object->kind, "rtstruct") != 0)
+    if (strcmp(kind, "seg") != 0 && strcmp(kind, "rtstruct") != 0)
         return 0;
-    int error = queue_object_is_result(core->queue, object_id, &result);
+    int error = queue_object_is_result(queue, all->object_id, &result);
     if (error < 0)
         return error;
     if (error == 1)
-        return corrections_refuse(&all, &(struct queue_corrected){.id = result}, CODE_CORRECTION_UNCHANGED,
+        return corrections_refuse(all, &(struct queue_corrected){.id = result}, CODE_CORRECTION_UNCHANGED,
                                   "it is the result itself, so nothing happened");
-    error = queue_corrected_jobs(core->queue, object_id, &all.jobs, &all.count);
-    all.matches = error ? NULL : calloc(all.count + 1, sizeof *all.matches);
+    error = queue_corrected_jobs(queue, all->object_id, &all->jobs, &all->count);
+    all->matches = error ? NULL : calloc(all->count + 1, sizeof *all->matches);
+    if (!error && !all->matches)
+        error = -ENOMEM;
     if (!error)
-        error = all.matches ? corrections_handle(&all, object, regions, is_correction) : -ENOMEM;
-    for (size_t i = 0; i < all.count; i++)
-        queue_corrected_clear(&all.jobs[i]);
-    free(all.jobs);
-    free(all.matches);
+        error = all->only ? corrections_handle_upload(all, regions, is_correction)
+                          : corrections_handle(all, all->object, regions, is_correction);
+    for (size_t i = 0; i < all->count; i++)
+        queue_corrected_clear(&all->jobs[i]);
+    free(all->jobs);
+    free(all->matches);
     return error;
+}
+
+int
+corrections_object_arrived(struct core *core, int64_t object_id, const struct queue_object *object, const char *regions,
+                           int64_t only, bool *is_correction)
+{
+    struct corrections all = {.core = core, .object_id = object_id, .object = object, .only = only};
+    return corrections_run(&all, regions, is_correction);
+}
+
+struct correction_trial {
+    struct corrections all;
+    const char *regions;
+};
+
+/* Adds the object, and the job that would measure it. */
+static int
+corrections_attempt(void *context)
+{
+    struct correction_trial *trial = context;
+    struct corrections *all = &trial->all;
+    enum queue_arrival arrival;
+    bool is_correction = false;
+    int error = queue_add_object(all->core->queue, all->object, clock_unix_ms(), &arrival, &all->object_id);
+    if (!error && arrival != QUEUE_NEW)
+        return error_set(all->refusal, -EINVAL, CODE_CORRECTION_KNOWN,
+                         "an object with this SOP Instance UID was received before");
+    if (!error)
+        error = corrections_run(all, trial->regions, &is_correction);
+    return error;
+}
+
+int
+corrections_try(struct core *core, const struct queue_object *object, const char *regions, int64_t job,
+                struct error *refusal)
+{
+    struct correction_trial trial = {.all = {.core = core, .object = object, .only = job, .refusal = refusal},
+                                     .regions = regions};
+    if (strcmp(object->kind, "seg") != 0 && strcmp(object->kind, "rtstruct") != 0)
+        return error_set(refusal, -EINVAL, CODE_CORRECTION_NOT_MASK,
+                         "the file is neither a Segmentation nor an RT Structure Set");
+    return queue_try(core->queue, corrections_attempt, &trial);
 }

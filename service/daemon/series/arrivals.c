@@ -9,6 +9,7 @@
 
 #include "db/pull_queue.h"
 #include "service/common/clock.h"
+#include "service/common/layout.h"
 #include "service/common/log.h"
 #include "service/common/slurm/slurm_digest.h"
 #include "service/common/wire/messages.h"
@@ -17,6 +18,7 @@
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/awaited.h"
 #include "service/daemon/jobs/corrections.h"
+#include "service/daemon/jobs/uploads.h"
 #include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"
 #include "service/daemon/series/known.h"
@@ -81,10 +83,34 @@ arrivals_path_is_below_root(const char *path)
     return *path && *path != '/' && strncmp(path, "../", 3) != 0 && !strstr(path, "/../");
 }
 
+/* Makes the job that measures an uploaded mask. The object may have been stored before: the receiver may have been killed,
+ * or another sender may have been faster. */
+static int
+arrivals_correct(struct core *core, int64_t id, const struct queue_object *object, const char *regions,
+                 const struct queue_upload *upload, const char *name, bool *is_correction)
+{
+    int error = queue_is_correction(core->queue, id);
+    *is_correction = error == 1;
+    if (error == 0)
+        error = corrections_object_arrived(core, id, object, regions, upload->job_id, is_correction);
+    if (error >= 0 && *name)
+        error = queue_end_upload(core->queue, name);
+    return error > 0 ? 0 : error;
+}
+
 /* Adds an annotation object. It creates no series and no job by itself. */
 static void
 arrivals_add_object(struct core *core, const struct message_arrived *message)
 {
+    struct queue_upload upload;
+    const char *name;
+    const int uploaded = uploads_find(core, message->source, message->sop_instance, &upload, &name);
+    char source[160];
+    snprintf(source, sizeof source, "web:%s", uploaded == 0 ? upload.person : "");
+    if (uploaded < 0 && uploaded != -ENOENT) {
+        core_failed(core, uploaded, "find an upload");
+        return;
+    }
     const struct queue_object object = {
         .sop_instance_uid = message->sop_instance,
         .sop_class_uid = message->sop_class,
@@ -95,9 +121,9 @@ arrivals_add_object(struct core *core, const struct message_arrived *message)
         .label = message->label,
         .description = message->series_description,
         .made = message->made,
-        .person = message->person,
+        .person = uploaded == 0 && !*message->person ? upload.person : message->person,
         .path = message->path,
-        .source = message->source,
+        .source = uploaded == 0 ? source : message->source,
         .original_path = core->conf->retention.delete_originals ? message->original : "",
         .sender = message->sender,
         .references = message->references,
@@ -109,10 +135,13 @@ arrivals_add_object(struct core *core, const struct message_arrived *message)
     int64_t id;
     int error = queue_add_object(core->queue, &object, clock_unix_ms(), &arrival, &id);
     bool is_correction = false;
-    if (!error && (arrival == QUEUE_NEW || arrival == QUEUE_REPLACED))
-        error = corrections_object_arrived(core, id, &object, message->regions, &is_correction);
+    if (!error && uploaded == 0)
+        error = arrivals_correct(core, id, &object, message->regions, &upload, name, &is_correction);
+    else if (!error && (arrival == QUEUE_NEW || arrival == QUEUE_REPLACED))
+        error = corrections_object_arrived(core, id, &object, message->regions, 0, &is_correction);
     if (!error && arrival != QUEUE_KNOWN && !is_correction)
         error = awaited_object_arrived(core, id, object.kind, object.sender);
+    queue_upload_clear(&upload);
     if (core_failed(core, error, "store an object"))
         return;
     log_debug("object.stored", LOG_STR("sop", object.sop_instance_uid), LOG_STR("kind", object.kind),
@@ -204,6 +233,22 @@ arrivals_handle_arrived(struct core *core, struct proto_reader *reader)
     quarantine_release_clear(&released);
 }
 
+/* Notes on the job that its uploaded mask cannot be used. Returns 0 or -errno. */
+static int
+arrivals_lose_upload(struct core *core, const struct message_quarantined *message)
+{
+    struct queue_upload upload;
+    const char *name = strrchr(message->original, '/');
+    int error = !name || !strstr(message->original, "/" LAYOUT_RELEASED "/")
+                    ? -ENOENT
+                    : queue_find_upload(core->queue, name + 1, "", &upload);
+    if (error)
+        return error == -ENOENT ? 0 : error;
+    error = queue_refuse_correction(core->queue, upload.job_id, 0, message->code, message->message, clock_unix_ms());
+    queue_upload_clear(&upload);
+    return error ? error : queue_end_upload(core->queue, name + 1);
+}
+
 static void
 arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
 {
@@ -231,6 +276,8 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
     quarantine_release_clear(&released);
     error = queue_add_quarantine(core->queue, &file, clock_unix_ms());
     if (core_failed(core, error, "record a quarantined file"))
+        return;
+    if (core_failed(core, arrivals_lose_upload(core, &message), "note a quarantined upload"))
         return;
     /* The file name may be a patient's name: store it in the row, not in the log. */
     log_warn("file.quarantined", LOG_STR("code", code_name(message.code)), LOG_STR("series", message.series));
@@ -280,6 +327,8 @@ arrivals_frame(struct core *core, struct proto_reader *reader)
         arrivals_handle_unwanted(core, reader);
     else if (reader->type == PROTO_CALLERS)
         callers_frame(core, reader);
+    else if (reader->type == PROTO_EXAMINED)
+        uploads_frame(core->uploads, reader);
     else if (reader->type == PROTO_INSPECTED)
         inspections_frame(core->inspections, reader);
     else if (reader->type == PROTO_ASK_KNOWN || reader->type == PROTO_FORGET)

@@ -710,6 +710,24 @@ CREATE TABLE decision (
 ) STRICT;
 CREATE INDEX decision_due ON decision (due_at);
 
+CREATE TABLE saved_filter (
+    person TEXT NOT NULL CHECK (person <> ''),
+    list TEXT NOT NULL,                   -- work, deliveries
+    name TEXT NOT NULL CHECK (name <> ''),
+    filter TEXT NOT NULL,                 -- the query of the address of the list
+    saved_at TEXT NOT NULL CHECK (length(saved_at) = 24),
+    PRIMARY KEY (person, list, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE upload (
+    name TEXT PRIMARY KEY,                -- of the file in released/
+    job_id INTEGER NOT NULL,
+    person TEXT NOT NULL CHECK (person <> ''),
+    sop_instance_uid TEXT NOT NULL,
+    uploaded_at TEXT NOT NULL CHECK (length(uploaded_at) = 24)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX upload_job ON upload (job_id);
+
 CREATE TABLE "audit" (
     id INTEGER PRIMARY KEY,
     at TEXT NOT NULL CHECK (length(at) = 24),
@@ -718,10 +736,10 @@ CREATE TABLE "audit" (
     job_id INTEGER,                       -- NULL: the row is not on a job
     revision INTEGER,                     -- of the job's series at that time
     reason TEXT NOT NULL,
-    actor TEXT NOT NULL CHECK (actor <> ''),
-    how TEXT NOT NULL CHECK (how IN ('command', 'token', 'proxy')),
-    role TEXT NOT NULL CHECK (role IN ('viewer', 'reviewer', 'operator')),
-    address TEXT NOT NULL,                -- of the browser's or proxy's connection; '': of the command line
+    actor TEXT NOT NULL CHECK (actor <> ''), -- of a sender: its AE title, or the path of the inbox
+    how TEXT NOT NULL CHECK (how IN ('command', 'token', 'proxy', 'store', 'inbox', 'recovered')),
+    role TEXT NOT NULL CHECK (role IN ('viewer', 'reviewer', 'operator', 'sender')),
+    address TEXT NOT NULL,                -- of the browser's or proxy's connection; '': not known
     seen TEXT NOT NULL                    -- version of the result that the web UI had shown; '': not known
 ) STRICT;
 CREATE INDEX audit_job ON audit (job_id) WHERE job_id IS NOT NULL;
@@ -734,12 +752,3 @@ CREATE TRIGGER audit_is_final BEFORE UPDATE ON audit
 BEGIN
     SELECT RAISE(ABORT, 'audit rows are final');
 END;
-
-CREATE TABLE saved_filter (
-    person TEXT NOT NULL CHECK (person <> ''),
-    list TEXT NOT NULL,                   -- work, deliveries
-    name TEXT NOT NULL CHECK (name <> ''),
-    filter TEXT NOT NULL,                 -- the query of the address of the list
-    saved_at TEXT NOT NULL CHECK (length(saved_at) = 24),
-    PRIMARY KEY (person, list, name)
-) STRICT, WITHOUT ROWID;

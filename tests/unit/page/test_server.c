@@ -78,7 +78,7 @@ note_it(void *context, int status, double seconds)
 static void
 open_server(void)
 {
-    const struct web_server_events events = {answer_it, note_it, NULL, turn_of, takes_posts, NULL};
+    const struct web_server_events events = {answer_it, note_it, NULL, turn_of, takes_posts, NULL, NULL};
     struct sockaddr_in address;
     socklen_t size = sizeof address;
     const int fd = bind_at("127.0.0.1", 0);
