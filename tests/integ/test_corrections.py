@@ -10,13 +10,15 @@ import highdicom
 import numpy as np
 import pydicom
 import pytest
-from conftest import PEERS, drop, storescu, wait_for
+from cluster import cluster  # noqa: F401, the fixture
+from conftest import PEERS, drop, phantom, storescu, wait_for
 from objects import save, segmentation, send, structure_set
 from pydicom.uid import generate_uid
 from test_decide import Deciding, audit
 from test_deliveries import destinations, states, to_folder, wait_states
 from test_objects import POINTS
 from test_review import BROKEN, expecting, small, under_review, wait_review
+from test_slurm import on_slurm
 
 PERSON = "Doe^Jane"
 UNSUPPORTED = 0x0122
@@ -349,3 +351,59 @@ def test_refused_corrections_change_nothing(site, files, tmp_path):
     d.ctl("accept", "1")
     wait_states(d, ("OUT", "SENT"), ("OUT", "SENT"))
     assert json.loads(d.ctl("review", "--json").stdout) == []
+
+
+@pytest.mark.parametrize("size", [("--size", "44x38x14", "--spacing", "2.5,2.5,6", "--tilt", "-18.5"), ("--size", "48x40x12", "--spacing", "3,3,9", "--tilt", "12")])
+def test_an_edited_segmentation_of_an_upright_grid(daemon, tmp_path, size):
+    """A tilted stack, with its result on the upright grid: the copy that a person edited there is measured on that grid."""
+    d = daemon(quiet=600.0, dicom=PEERS, pipeline_extra='seg_grid = "upright"; results = [ "seg" ];')
+    expecting(d)
+    d.start()
+    drop(phantom(tmp_path / "ct", *size), d.inbox)
+    wait_review(d)
+    old = result(d)
+    before = segment(d, 1)["voxels"]
+    assert before == voxels(old)
+    edited, removed = cut(old, frames=4)
+    assert removed > 0
+    # highdicom reads both as volumes of one grid.
+    volumes = [highdicom.seg.segread(save(ds, tmp_path / f"{i}.dcm")).get_volume() for i, ds in enumerate((old, edited))]
+    assert np.array_equal(volumes[0].affine, volumes[1].affine)
+    assert send(d.port, edited) == [0]
+    wait_job(d, 2)
+    assert (segment(d, 2)["voxels"], segment(d, 2)["method"]) == (before - removed, "object")
+    new = highdicom.seg.segread(save(result(d, 2), tmp_path / "new.dcm")).get_volume()
+    full = lambda volume: {tuple(np.round(volume.map_indices_to_reference(index[None, :3])[0], 3))
+                           for index in np.argwhere(volume.array.squeeze() > 0)}
+    assert full(new) == full(volumes[1]) and len(full(new)) == before - removed
+    # A grid that is neither the slices nor the upright grid is refused as before.
+    moved, _ = cut(old, frames=2)
+    for frame in moved.PerFrameFunctionalGroupsSequence:
+        place = frame.PlanePositionSequence[0]
+        place.ImagePositionPatient = [float(value) + 5.3 for value in place.ImagePositionPatient]
+    d.ctl("reject", "2", "no")
+    assert send(d.port, moved) == [0]
+    assert wait_job(d, 3, "FAILED")["code"] == "SEG_GRID_DIFFERS"
+
+
+def test_measured_in_slurm(daemon, cluster, tmp_path, files):  # noqa: F811
+    """A node of Slurm measures a correction as a local worker does: the same bytes and values."""
+    site = cluster(nodes=1)
+    local = daemon(quiet=600.0, dicom=PEERS)
+    remote = on_slurm(daemon, site, quiet=600.0, dicom=PEERS)
+    found = []
+    edited = None
+    for d in (local, remote):
+        expecting(d, f'quantities = [ "diameters" ]; {BROKEN}')
+        d.start()
+        drop(files, d.inbox)
+        wait_review(d)
+        edited = edited or cut(result(d))
+        assert send(d.port, edited[0]) == [0]
+        job = wait_job(d, 2)
+        assert (job["corrects"], job["corrected_by"]) == (1, PERSON)
+        d.ctl("accept", "2")
+        found.append((segment(d, 2)["voxels"], features(d, 2), {path.name: path.read_bytes() for path in (d.root / "outbox" / "2").glob("*.dcm")}))
+    assert found[0] == found[1] and set(found[0][2]) and found[0][1]
+    assert found[0][0] == segment(local, 1)["voxels"] - edited[1]
+    assert [row["executor"] for row in remote.jobs()] == ["slurm", "slurm"]

@@ -49,10 +49,10 @@ object_draw(const struct object_search *search, const struct image_planes *plane
                            elsewhere ? " Draw it on the slices of this series." : "");
 }
 
-/* Makes the mask. Planes without a frame are empty. */
+/* Makes the mask in *bits. Planes without a frame are empty. */
 static int
-object_fill(const struct object_search *search, const struct image_planes *planes, struct object_region *region,
-            struct error *error)
+object_fill(const struct object_search *search, const struct image_planes *planes, uint64_t *bits,
+            struct object_region *region, struct error *error)
 {
     const struct object_frames frames = {.source = search->set->seg,
                                          .segment = search->item,
@@ -60,7 +60,7 @@ object_fill(const struct object_search *search, const struct image_planes *plane
                                          .exact = search->segment->object.corrected,
                                          .planes = planes};
     struct object_filled filled;
-    int rc = object_frames_fill(&frames, region->bits, &filled, error);
+    int rc = object_frames_fill(&frames, bits, &filled, error);
     region->frames = filled.frames;
     region->between = filled.between;
     region->drawn = (struct contours_drawn){
@@ -158,7 +158,7 @@ object_make_one(const struct object_search *search, const struct image_planes *p
     if (!search->set)
         return 0;
     if (search->set->seg)
-        return object_fill(search, planes, region, error);
+        return object_fill(search, planes, region->bits, region, error);
     return search->set->report ? object_figure(search, planes, region, error)
                                : object_draw(search, planes, region, error);
 }
@@ -236,6 +236,40 @@ object_make_planes(const struct geometry_stack *stack, struct dicom_instance *co
     return origins;
 }
 
+/* Returns whether a corrected mask may be on the upright grid, on which its result was written. */
+static bool
+object_may_be_upright(const struct object_search *search)
+{
+    return search->segment->object.corrected && search->set && search->set->seg &&
+           search->segmentation->grid->straight && search->segmentation->pipeline->seg_grid == CONF_SEG_UPRIGHT;
+}
+
+/* Makes the masks of a region whose frames have exactly the voxels of the upright grid. */
+static int
+object_make_upright(const struct object_search *search, struct object_region *region, struct error *error)
+{
+    const struct grid *grid = search->segmentation->grid;
+    const struct geometry_stack *stack = grid->stack;
+    struct image_planes planes = {.extent = {stack->columns, stack->rows, stack->plane_count},
+                                  .spacing = {stack->spacing[0], stack->spacing[1]},
+                                  .thickness = stack->spacing[2]};
+    memcpy(planes.axes, stack->axes, sizeof planes.axes);
+    double *origins = calloc((size_t)stack->plane_count, 3 * sizeof *origins);
+    region->grid_bits = calloc((size_t)(object_words(&planes) * stack->plane_count), sizeof *region->grid_bits);
+    for (int64_t i = 0; i < 3 * (int64_t)stack->plane_count && origins; i++)
+        origins[i] = stack->origin[i % 3] + (double)(i / 3) * stack->spacing[2] * stack->axes[6 + i % 3];
+    planes.origins = origins;
+    int rc = origins && region->grid_bits ? object_fill(search, &planes, region->grid_bits, region, error)
+                                          : error_set_system(error, -ENOMEM, "hold the mask of a region");
+    free(origins);
+    region->mask = (struct image_mask){region->grid_bits, (planes.extent.columns + 63) / 64, region->drawn.voxels};
+    if (rc == 0 && region->mask.voxels == 0)
+        rc = object_pass_empty(search, region, object_refuse_empty(search, region, error), error);
+    free(region->bits);
+    region->bits = NULL;
+    return rc ? rc : grid_mask_on_planes(grid, &region->mask, &region->bits, &region->whole, error);
+}
+
 int
 object_region_make(const struct object_search *search, struct object_region *region, struct error *error)
 {
@@ -247,6 +281,8 @@ object_region_make(const struct object_search *search, struct object_region *reg
     int rc = search->set && search->segment->object.unite ? object_make_united(search, &planes, region, error)
                                                           : object_make_one(search, &planes, region, error);
     free(origins);
+    if (rc && error->code == CODE_SEG_GRID_DIFFERS && object_may_be_upright(search))
+        return object_make_upright(search, region, error);
     if (rc)
         return rc;
     region->whole = (struct image_mask){region->bits, (planes.extent.columns + 63) / 64, region->drawn.voxels};
