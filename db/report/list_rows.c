@@ -546,6 +546,7 @@ static const struct report_column web_correction[] = {
     AS(person, "PERSON", TEXT, "o.person"),
     AS(kind, "KIND", TEXT, "o.kind"),
     AS(sender, "SENDER", TEXT, "o.sender"),
+    AS(uploader, "UPLOADED BY", TEXT, "iif(substr(o.source, 1, 4) = 'web:', substr(o.source, 5), NULL)"),
     AS(label, "SEGMENT", TEXT, "n.label"),
     AS(method, "METHOD", TEXT, "n.method"),
     AS(before, "BEFORE (ml)", NUMBER, "printf('%.2f', b.volume_ml)"),

@@ -42,7 +42,7 @@ enum web_server_turn web_turn(const char *path);
 enum web_server_posts web_takes_posts(const struct web *web, const char *path);
 
 /* Writes the answer to a request that the server refuses with this status. Any thread may call it. */
-void web_refuse(const struct web *web, const char *path, int status, const char *why, struct web_reply *answer);
+void web_refuse(struct web *web, const char *path, int status, const char *why, struct web_reply *answer);
 
 /* Answers a request. Sets status and type, and writes the text to answer->out or sets
  * answer->bytes. If it sets answer->decision, the caller must send it to the daemon and call web_decided(). */

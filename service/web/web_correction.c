@@ -47,6 +47,10 @@ web_correction_put(const struct web_view *view, const struct report_table *table
         fputs(", sent by ", out);
         html_untrusted(report_cell_text(table, 0, "sender"), out);
     }
+    if (*report_cell_text(table, 0, "uploader")) {
+        fputs(", uploaded by ", out);
+        html_untrusted(report_cell_text(table, 0, "uploader"), out);
+    }
     fputs(". ", out);
     html_state(report_cell_text(table, 0, "state"), out);
     if (*by) {

@@ -169,9 +169,9 @@ review_write_result(const struct review *review)
 
 /* ------------------------------------------------------------------------------ decision ---- */
 
-/* Writes the forms, or why there are none. */
+/* Writes the forms, or why there are none. uploads: corrected masks are being received. */
 static void
-review_write_forms(const struct review *review)
+review_write_forms(const struct review *review, bool uploads)
 {
     char subject[32], back[48] = "review";
     FILE *out = review->view->out;
@@ -222,7 +222,8 @@ review_write_forms(const struct review *review)
             "one is not. A reason must not name patients.</p>",
             review->view->request->person->name, review->view->web->conf->page.undo_seconds);
     }
-    web_upload_form(review->view, job);
+    if (!uploads)
+        web_upload_form(review->view, job);
     if (!may)
         fprintf(out,
                 "<p class=\"small dim\">Decide with <code>noctule accept %s</code> or <code>noctule reject %s "
@@ -257,7 +258,7 @@ review_write_job(const struct review *review, struct error *error)
                                     WEB_FINDINGS_LIST, error);
     fputs("<section class=\"forms\"><h2>Decision</h2>", out);
     const int pending = web_upload_pending(review->view, *review->view->job, error);
-    review_write_forms(review);
+    review_write_forms(review, pending > 0);
     fputs("</section>", out);
     review_write_decided(review); /* here the picture keeps its place */
     fputs("</div></div>\n", out);

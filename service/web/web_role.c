@@ -215,7 +215,7 @@ role_refuses_upload(void *context, const struct web_request *request, int *statu
 static void
 role_refuse(void *context, const char *path, int status, const char *why, struct web_reply *answer)
 {
-    const struct web_role *role = context;
+    struct web_role *role = context;
     web_refuse(&role->web, path, status, why, answer);
 }
 

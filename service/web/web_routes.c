@@ -126,7 +126,7 @@ static const struct web_route routes[] = {
     {.path = API_ROOT "session/end", .post = web_api_log_out},
     {.path = API_ROOT "search", .answer = web_api_answer, .reads_body = true},
     {.path = API_ROOT "found", .answer = web_api_answer, .reads_body = true},
-    {.path = API_ROOT "jobs/{}/corrections", .post = web_upload, .is_path = web_upload_is_path},
+    {.path = API_ROOT "jobs/{job}/corrections", .post = web_upload, .is_path = web_upload_is_path},
     {.path = API_ROOT "{}", .post = web_decide, .is_path = web_api_is_decision}, /* each has its row in api_routes */
     {.path = API_ROOT, .answer = web_api_answer},                                /* and all below it */
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
@@ -201,17 +201,18 @@ route_refuse(struct web *web, const struct web_request *request, const struct we
     } else if (out) {
         struct web_frame frame = {.routes = routes, .route_count = ROUTES, .title = title, .beside = ""};
         const bool logs_in = status == HTTP_UNAUTHORIZED && web->conf->page.tokens_file;
+        const bool reviews = status == HTTP_CONFLICT || status == HTTP_CONTENT_TOO_LARGE;
         fputs("<section class=\"refusal\"><p>", out);
         html_text(why, out);
         fprintf(out, "</p><p><a class=\"button\" href=\"%s\">%s</a></p></section>\n",
-                logs_in                   ? "login"
-                : *answer->back           ? answer->back
-                : status == HTTP_CONFLICT ? "review"
-                                          : "./",
-                logs_in                   ? "Log in"
-                : *answer->back           ? "Back to the job"
-                : status == HTTP_CONFLICT ? "Review"
-                                          : "Overview");
+                logs_in         ? "login"
+                : *answer->back ? answer->back
+                : reviews       ? "review"
+                                : "./",
+                logs_in         ? "Log in"
+                : *answer->back ? "Back to the job"
+                : reviews       ? "Review"
+                                : "Overview");
         fflush(out);
         frame.content = text;
         shown.values[REQUEST_q] = ""; /* a search in an address is not repeated */
@@ -344,10 +345,8 @@ web_takes_posts(const struct web *web, const char *path)
 }
 
 void
-web_refuse(const struct web *web, const char *path, int status, const char *why, struct web_reply *answer)
+web_refuse(struct web *web, const char *path, int status, const char *why, struct web_reply *answer)
 {
-    const struct web_route *route = route_find(path);
-
     static const struct {
         int status;
         const char *title;
@@ -357,12 +356,14 @@ web_refuse(const struct web *web, const char *path, int status, const char *why,
                   {HTTP_CONTENT_TOO_LARGE, "Too large"}};
 
     size_t i = 0;
+    const struct web_route *route = route_find(path);
     const enum web_server_posts posts = web_takes_posts(web, path);
+    struct web_request request = {.path = path};
     answer->posts_only = posts == WEB_SERVER_ONLY_POSTS || posts == WEB_SERVER_UPLOADS;
     while (i + 1 < sizeof titles / sizeof *titles && titles[i].status != status)
         i++;
-    if (route_is_api(route))
-        web_api_refuse(status, titles[i].title, why, answer);
+    if (route_is_api(route) || posts == WEB_SERVER_UPLOADS)
+        route_refuse(web, &request, route, status, titles[i].title, why, answer);
     else
         fprintf(answer->out, "%s\n", why);
 }

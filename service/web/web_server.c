@@ -271,9 +271,10 @@ web_server_find_refusal(struct MHD_Connection *connection, const char *method, e
         const int64_t limit =
             takes_posts == WEB_SERVER_UPLOADS ? (int64_t)LIMIT_PAGE_UPLOAD_MIB << 20 : LIMIT_PAGE_BODY_BYTES;
         *status = is_chunked || !*length ? MHD_HTTP_LENGTH_REQUIRED : MHD_HTTP_CONTENT_TOO_LARGE;
-        return is_chunked || !*length            ? "the request must have a Content-Length"
-               : !web_server_fits(length, limit) ? "the body is too large"
-                                                 : NULL;
+        return is_chunked || !*length              ? "the request must have a Content-Length"
+               : web_server_fits(length, limit)    ? NULL
+               : takes_posts == WEB_SERVER_UPLOADS ? "the file has more than 256 MiB"
+                                                   : "the body is too large";
     }
     const bool only_posts = takes_posts == WEB_SERVER_ONLY_POSTS || takes_posts == WEB_SERVER_UPLOADS;
     if (!reads || (has_body && only_posts)) {

@@ -280,9 +280,9 @@ web_upload_pending(const struct web_view *view, int64_t job, struct error *error
     for (size_t row = 0; row < table.row_count; row++) {
         fputs("<p>", view->out);
         html_untrusted(report_cell_text(&table, row, "person"), view->out);
-        fputs(" uploaded corrected masks, ", view->out);
+        fputs(" uploaded corrected masks (", view->out);
         html_time(report_cell_text(&table, row, "since"), view->out);
-        fputs(". They are being received. Then a new job measures them, and comes under review.</p>\n", view->out);
+        fputs("). They are being received. Then a new job measures them, and comes under review.</p>\n", view->out);
     }
     const bool any = table.row_count > 0;
     report_table_free(&table);
@@ -303,7 +303,7 @@ web_upload_section(const struct web_view *view, int64_t job, struct error *error
     if (is_open && web_may(view, "correct", "job 1")) {
         fputs("<section class=\"forms\"><h2>Correct the masks</h2>", view->out);
         pending = web_upload_pending(view, job, error);
-        if (pending >= 0)
+        if (pending == 0)
             web_upload_form(view, &review);
         fputs("</section>\n", view->out);
     }

@@ -19,7 +19,7 @@ from test_review import expecting, small, under_review, wait_review
 
 TOKENS = {name: hashlib.sha256(name.encode()).hexdigest()[:32] for name in ("vera", "rita", "otto")}
 ROLES = {"vera": "viewer", "rita": "reviewer", "otto": "operator"}
-ALL = 'may = [ "review", "deliveries", "quarantine", "jobs", "alerts" ];'
+ALL = 'may = [ "review", "deliveries", "quarantine", "jobs", "alerts", "masks" ];'
 SECRET = "0f" * 20
 
 

@@ -13,15 +13,17 @@ import signal
 import socket
 import threading
 
+import chromium
 import numpy as np
 import pydicom
 import pytest
-from conftest import PEERS, drop, small_file_system, wait_for
+from conftest import PEERS, drop, released_only, small_file_system, wait_for
 from objects import segmentation, send, structure_set
 from pydicom.uid import generate_uid
 from test_corrections import cut, jobs, refusals, result, segment, voxels, wait_job
 from test_decide import SECRET, TOKENS, Answer, Deciding, audit
 from test_deliveries import destinations, states, to_folder, wait_states
+from test_page_look import log_in, open_page, wait_text
 from test_review import expecting, small, under_review, wait_review
 
 MAY = 'may = [ "review", "masks", "jobs" ];'
@@ -130,7 +132,7 @@ def test_a_form_of_a_browser(site, tmp_path):
     assert [tuple(row) for row in d.query("SELECT source FROM object")] == [("web:rita",)]
     # The page of the old job has no form any more, and says who decides on what.
     page = site.send("GET", "job?id=1", Cookie=rita).body
-    assert 'action="upload"' not in page and "Corrected masks" in page
+    assert 'action="upload"' not in page and "Corrected masks" in page and "uploaded by <bdi>rita</bdi>" in page
     assert 'Decide on <a href="review?id=2">job 2</a>' in site.send("GET", "review?id=1", Cookie=rita).body
     # A correction is corrected again, and delivered with the person.
     assert submit(site, rita, fields_of(site, rita, "review?id=2"), file_bytes(cut(result(d, 2), frames=0.5)[0])).status == 303
@@ -541,3 +543,82 @@ def test_more_uploads_than_the_rate(undecided):
     seen = {api(site, b"junk", person="otto").status for _ in range(70)}
     assert seen == {422, 429}
     nothing_kept(site)
+
+
+@released_only
+@pytest.mark.skipif(not chromium.PROGRAM, reason="chromium is not here")
+def test_in_chromium(site, tmp_path):
+    """Without scripts: a reviewer chooses a file and sends it, is told of a wrong one, and sees what happens next."""
+    d = site.daemon
+    good, wrong, large = (tmp_path / name for name in ("good.dcm", "wrong.dcm", "large.dcm"))
+    good.write_bytes(file_bytes(cut(result(d))[0]))
+    wrong.write_bytes(file_bytes(segmentation(small(tmp_path / "other", 2), "Brain")))
+    with open(large, "wb") as out:
+        out.truncate(257 * MIB)
+    pictures = os.environ.get("NOCTULE_PICTURES")
+
+    def look(browser, name):
+        for width in (1440, 390):
+            browser.call("Emulation.setDeviceMetricsOverride", width=width, height=1600, deviceScaleFactor=1, mobile=False)
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+            if pictures:
+                browser.picture(pathlib.Path(pictures) / f"upload-{name}-{width}.png")
+
+    def choose(browser, path):
+        root = browser.call("DOM.getDocument")["root"]["nodeId"]
+        node = browser.call("DOM.querySelector", nodeId=root, selector="input[type=file]")["nodeId"]
+        browser.call("DOM.setFileInputFiles", files=[str(path)], nodeId=node)
+        look(browser, f"chosen-{path.stem}")
+        browser.evaluate("document.querySelector('form.upload button').click()")
+
+    with chromium.Browser(tmp_path / "profile") as browser:
+        browser.call("Emulation.setScriptExecutionDisabled", value=True)
+        log_in(browser, site, "rita")
+        open_page(browser, site, "review?id=1", "Upload corrected mask")
+        look(browser, "review")
+        open_page(browser, site, "job?id=1", "Upload corrected mask")
+        look(browser, "job")
+        choose(browser, wrong)
+        wait_text(browser, "CORRECTION_OTHER_JOB", "the refusal")
+        look(browser, "refused")
+        browser.evaluate("document.querySelector('.refusal a').click()")
+        wait_text(browser, "Upload corrected mask", "the way back")
+        choose(browser, large)
+        wait_text(browser, "more than 256 MiB", "the refusal before it is read")
+        look(browser, "large")
+        nothing_kept(site)
+        open_page(browser, site, "review?id=1", "Upload corrected mask")
+        choose(browser, good)
+        wait_text(browser, "comes under review", "the page of the job")
+        look(browser, "received")
+        wait_job(d, 2)
+        open_page(browser, site, "job?id=1", "Corrected masks")
+        look(browser, "after")
+        open_page(browser, site, "review?id=2", "Corrected masks")
+        look(browser, "review-after")
+        assert browser.evaluate("location.pathname") == "/review"
+
+
+def test_downloads_need_a_name(undecided):
+    """With tokens of persons, files and pictures of results need one on loopback as well, as the pages do."""
+    site, _ = undecided
+    (row,) = site.daemon.query("SELECT sop_instance_uid FROM v_results WHERE kind = 'seg'")
+    paths = ["job?id=1", f"api/v1/results/{row[0]}?format=dicom", f"api/v1/results/{row[0]}", "api/v1/jobs/1/results", "preview?id=1",
+             "api/v1/jobs/1/planes", "api/v1/jobs/1/planes/ax/1.png", "api/v1/jobs/1/planes/ax/1"]
+    for path in paths:
+        assert site.send("GET", path).status == 401, path
+        assert site.send("GET", path, Authorization="Bearer " + "0" * 32).status == 401, path
+        assert site.send("GET", path, Cookie="noctule=rita:9999999999:" + "0" * 64).status == 401, path
+    seen = {path: connection_bytes(site, path, "vera") for path in paths}
+    assert all(status == 200 for status, _ in seen.values()), {path: status for path, (status, _) in seen.items()}
+    assert seen[paths[1]][1][128:132] == b"DICM"
+    (looked,) = site.daemon.query("SELECT actor, job FROM v_audit WHERE action = 'looked' AND actor = 'vera'")
+    assert tuple(looked) == ("vera", 1)
+
+
+def connection_bytes(site, path, person):
+    connection = http.client.HTTPConnection(site.host, site.port, timeout=60)
+    connection.request("GET", f"/{path}", headers={"Authorization": f"Bearer {TOKENS[person]}"})
+    with contextlib.closing(connection):
+        response = connection.getresponse()
+        return response.status, response.read()

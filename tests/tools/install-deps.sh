@@ -17,7 +17,7 @@ part=${1:-build}
 [[ $part == venv ]] && packages=()
 [[ $part == models ]] && packages=(python3-torch python3-venv)
 [[ $part == test || $part == packages ]] && packages+=(bubblewrap check libboost-context-dev clang-format clang-tidy cppcheck dcm2niix dcmtk dicom3tools orthanc orthanc-dicomweb openssl
-    chromium git groff-base iproute2 iptables mmdebstrap podman runc man-db munge plastimatch prometheus python3 python3-dev python3-venv r-base-core rsync shellcheck
+    chromium git groff-base iproute2 iptables mmdebstrap nginx-light podman runc man-db munge plastimatch prometheus python3 python3-dev python3-venv r-base-core rsync shellcheck
     slurm-client slurmctld slurmd strace systemd tzdata wrk zsh)
 
 missing=()

@@ -105,7 +105,7 @@ upload_refuse(struct upload *upload, int status, enum code code, const char *why
 {
     char text[1024];
     if (code)
-        snprintf(text, sizeof text, "%s: %s. %s", code_name(code), why, code_remedy(code));
+        snprintf(text, sizeof text, "%s: %s. %s.", code_name(code), why, code_remedy(code));
     else
         snprintf(text, sizeof text, "%s", why);
     log_warn("upload.refused", LOG_INT("job", upload->job), LOG_STR("by", upload->person), LOG_STR("reason", text));
