@@ -6,6 +6,7 @@
 #define NOCTULE_BASE_TEXTURE_OPTIONS_H
 
 #include "base/filter_options.h"
+#include "base/voxelwise_options.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -167,7 +168,7 @@ struct texture_resample {
     enum texture_rounding rounding;
 };
 
-/* Files of the response of a filter, as results. */
+/* Files of the response of a filter, and of maps of features, as results. */
 enum texture_response { TEXTURE_RESPONSE_PMAP, TEXTURE_RESPONSE_NIFTI };
 
 /* Normalisation of the volume's values: their distance from their mean in standard deviations (pyradiomics' normalize). */
@@ -194,6 +195,7 @@ struct texture_options {
     bool first_order;             /* statistics of the values, and shape */
     double energy_shift;          /* added to values in energy and root mean square (voxelArrayShift of pyradiomics) */
     struct glcm_options *glcm;    /* NULL: no options of its own */
+    struct voxelwise_options *voxelwise; /* maps of features; NULL: none */
     enum aggregation aggregation; /* of all families, except a glcm with its own options */
     struct volume_histogram_options ivh;
     int ngtdm_distance, ngldm_distance; /* Chebyshev, in voxels */

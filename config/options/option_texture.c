@@ -124,6 +124,43 @@ static const struct option_row normalise_rows[] = {
              "removeOutliers of pyradiomics; 0: no limit"},
 };
 
+#define VOXELWISE_MAPS(family_, names_, help_)                                                                         \
+    {                                                                                                                  \
+        #family_, &option_flags, AT(struct voxelwise_options, features[VOXELWISE_FAMILY_##family_]), "",               \
+            .choices = (names_), .help = (help_)                                                                       \
+    }
+
+static const struct option_row voxelwise_rows_of_options[] = {
+    {ROW(voxelwise_options, integer, radius), "1", LIMITS(1, VOXELWISE_MAX_RADIUS),
+     .help = "radius of the window around each voxel, in voxels along each axis: the kernelRadius of pyradiomics"},
+    {ROW(voxelwise_options, boolean, masked), "true",
+     .help = "windows have voxels of the region only; false: all voxels, with the grey levels of the region's box and the "
+             "radius around it: the maskedKernel of pyradiomics"},
+    VOXELWISE_MAPS(first_order, voxelwise_first_order_names,
+                   "features to map, such as [ \"mean\", \"entropy\" ], or [ \"all\" ]"),
+    VOXELWISE_MAPS(glcm, voxelwise_glcm_names, "likewise, as means over 13 directions"),
+    VOXELWISE_MAPS(glrlm, voxelwise_glrlm_names, "likewise"),
+    VOXELWISE_MAPS(glszm, voxelwise_glszm_names, "likewise, of the window's own zones"),
+    VOXELWISE_MAPS(ngldm, voxelwise_ngldm_names, "likewise, with ngldm_alpha 0: the gldm of pyradiomics"),
+    VOXELWISE_MAPS(ngtdm, voxelwise_ngtdm_names, "likewise"),
+    {ROW(voxelwise_options, flags, files), "[ \"pmap\" ]", .choices = response_choices,
+     .help = "files of each map and region, values in double precision: \"pmap\" (DICOM Parametric Map, not with "
+             "resample), \"nifti\", or both: map-GROUP-SEGMENT-FAMILY-FEATURE.dcm or .nii.gz"},
+};
+
+static void
+check_voxelwise(const void *object, const struct option_spot *spot)
+{
+    const struct voxelwise_options *voxelwise = object;
+    if (voxelwise_count(voxelwise) == 0)
+        option_refuse(spot, "glcm", "no feature is given: name some, or \"all\", of a family");
+    if (voxelwise->files == 0)
+        option_refuse(spot, "files", "must name at least one kind of file");
+}
+
+static const struct option_section voxelwise_section = {SECTION(voxelwise_rows_of_options, voxelwise_options),
+                                                        .check = check_voxelwise};
+
 static const struct option_section normalise_section = {SECTION(normalise_rows, texture_normalise)};
 
 static const struct option_section resample_section = {SECTION(resample_rows, texture_resample)};
@@ -136,7 +173,7 @@ static void
 check_texture(const void *object, const struct option_spot *spot)
 {
     const struct texture_options *texture = object;
-    if (!texture_has_features(texture) && !texture->patterns && !texture->response && !LOST(spot, *texture))
+    if (!texture_has_features(texture) && !texture->patterns && !texture->response && !texture->voxelwise && !LOST(spot, *texture))
         option_refuse(spot, "first_order",
                       "there is no measurement: set it to true, or give families, glcm or patterns");
     if (texture->resample && texture->patterns)
@@ -174,6 +211,14 @@ check_texture(const void *object, const struct option_spot *spot)
                       "another filter, or remove it");
     if (texture->response >> TEXTURE_RESPONSE_PMAP & 1 && texture->resample)
         option_refuse(spot, "response", "of resampled voxels is on none of the images' planes: use \"nifti\"");
+    if (texture->voxelwise && texture->voxelwise->files >> TEXTURE_RESPONSE_PMAP & 1 && texture->resample)
+        option_refuse(spot, "voxelwise.files",
+                      "has maps of resampled voxels, which are on none of the images' planes: use [ \"nifti\" ]");
+    if (texture->voxelwise && texture->levels.kind == DISCRETISATION_STORED_256)
+        option_refuse(spot, "discretisation", "stored-256 is not possible with voxelwise: use another discretisation");
+    if (texture->voxelwise && discretisation_by_number(texture->levels.kind) &&
+        texture->levels.levels > VOXELWISE_MAX_LEVELS)
+        option_refuse(spot, "levels", "must be at most %d with voxelwise", VOXELWISE_MAX_LEVELS);
     if (texture->filter && texture->sigma > 0)
         option_refuse(spot, "sigma", "is of values, and not possible with filter: use range, or no re-segmentation");
     if (texture->filter && texture->levels.kind == DISCRETISATION_STORED_256)
@@ -209,6 +254,9 @@ static const struct option_row texture_rows[] = {
      .help = "write the filter's response to the whole volume, values in double precision: \"pmap\" (DICOM Parametric "
              "Map, not with resample), \"nifti\" (response-N.nii.gz), or both; N is the number of the group; not with "
              "normalise or image types of pyradiomics"},
+    {ROW(texture_options, part, voxelwise), "", .section = &voxelwise_section,
+     .help = "maps of features of the window around each voxel of the regions, as the voxel-based extraction of "
+             "pyradiomics; by default none"},
     {ROW(texture_options, flags, regions), "[ \"segments\" ]", .choices = region_choices,
      .help = "regions to measure: each of the segments, the whole volume, or both"},
     {"discretisation", &option_choice, AT(struct texture_options, levels.kind),

@@ -732,6 +732,8 @@ write_results(struct job *job, double begun)
         .maps = job->texture.maps,
         .map_count = job->texture.map_count,
         .groups = &job->groups,
+        .voxelwise = job->texture.voxelwise,
+        .voxelwise_count = job->texture.voxelwise_count,
         .threads = job->compute->threads,
         .watch = job->watch,
         .output = job->output,

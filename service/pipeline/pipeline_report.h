@@ -18,7 +18,7 @@
  */
 struct pipeline_result {
     char kind[16]; /* as in docs/database.md, v_results */
-    char file[64]; /* name within the output folder */
+    char file[96]; /* name within the output folder */
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     char series_uid[DICOM_UID_SIZE];

@@ -12,14 +12,16 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     MIN_SIZE = 3, /* smallest plane with a voxel that is not on its edge */
     BITS = 16,
     BYTES = BITS / 8,
-    RESPONSE_BITS = 64,
+    DOUBLE_BITS = 64,
 };
 
 /* Of the object and of every frame (PS3.3 C.8.32.2, C.8.16.1). */
@@ -58,7 +60,7 @@ pixel_data_length(const struct pmap_request *request)
 {
     const struct geometry_stack *stack = request->source->stack;
     return (uint64_t)stack->plane_count * (uint64_t)stack->rows * (uint64_t)stack->columns *
-           (request->response ? sizeof(double) : BYTES);
+           (request->fill ? sizeof(double) : BYTES);
 }
 
 static int
@@ -72,14 +74,14 @@ pmap_check_request(const struct pmap_writer *w, struct error *error)
         wrong = "a kind that is not a name";
     else if (!dataset_code_is_complete(&w->request->quantity) || w->request->explanation[0] == '\0')
         wrong = "no quantity or explanation";
-    else if (!w->request->codes == !w->request->response)
-        wrong = "no codes, or codes and a response";
-    else if (w->request->response && !dataset_code_is_complete(&w->request->unit))
+    else if (!w->request->codes == !w->request->fill)
+        wrong = "no codes, or codes and doubles";
+    else if (w->request->fill && !dataset_code_is_complete(&w->request->unit))
         wrong = "no unit";
     int rc = stack_check(&w->out, wrong, error);
     if (rc)
         return rc;
-    if (!w->request->response && (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE))
+    if (!w->request->fill && (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE))
         return error_set(error, -ENODATA, CODE_PMAP_EMPTY,
                          "Planes of %d x %d voxels have only edge voxels, which have no pattern.", stack->columns,
                          stack->rows);
@@ -133,22 +135,14 @@ pmap_region(const char *body_part)
     return &entire_body;
 }
 
-/* Finds the display window: all codes or responses, from black to white. */
+/* Finds the display window: all codes or doubles, from black to white. */
 static void
 pmap_find_window(struct pmap_writer *w)
 {
-    const struct pmap_request *request = w->request;
-    const struct geometry_stack *stack = request->source->stack;
-    const int64_t count = (int64_t)stack->plane_count * stack->rows * stack->columns;
-    int32_t lo = INT32_MAX, hi = INT32_MIN;
-    for (int64_t i = 0; request->response && i < count; i++) {
-        const int32_t code = request->response[i];
-        lo = code != INT32_MIN && code < lo ? code : lo;
-        hi = code > hi ? code : hi;
-    }
-    const double width = lo < hi ? ((double)hi - lo) * request->step : 1;
-    value_ds_format(!request->response ? 128 : lo <= hi ? ((double)lo + hi) / 2 * request->step : 0, w->window[0]);
-    value_ds_format(request->response ? width : 256, w->window[1]);
+    const double *range = w->request->range;
+    const double width = range[0] < range[1] ? range[1] - range[0] : 1;
+    value_ds_format(!w->request->fill ? 128 : range[0] <= range[1] ? range[0] + (range[1] - range[0]) / 2 : 0, w->window[0]);
+    value_ds_format(w->request->fill ? width : 256, w->window[1]);
 }
 
 /* Identity: Real World Value Mapping defines the meaning of values. */
@@ -169,15 +163,15 @@ put_value_mapping(struct pmap_writer *w)
     static const struct coded_concept no_units = {"1", "UCUM", "no units"};
     static const struct coded_concept quantity = {"246205007", "SCT", "Quantity"};
     const uint16_t first = 0, last = UINT16_MAX;
-    const bool is_real = w->request->response != NULL;
+    const bool is_real = w->request->fill != NULL;
     struct element_buffer *to = &w->out.set.elements;
     size_t mapping = element_open_only_item(to, TAG_RealWorldValueMappingSequence);
     dataset_add_line(&w->out.set, to, TAG_LUTExplanation, w->request->explanation);
     dataset_add_code(&w->out.set, to, TAG_MeasurementUnitsCodeSequence, is_real ? &w->request->unit : &no_units);
     element_text(to, TAG_LUTLabel, "SH", w->label);
     if (is_real) {
-        element_fd(to, TAG_DoubleFloatRealWorldValueLastValueMapped, -PMAP_NO_RESPONSE);
-        element_fd(to, TAG_DoubleFloatRealWorldValueFirstValueMapped, PMAP_NO_RESPONSE);
+        element_fd(to, TAG_DoubleFloatRealWorldValueLastValueMapped, -PMAP_NO_VALUE);
+        element_fd(to, TAG_DoubleFloatRealWorldValueFirstValueMapped, PMAP_NO_VALUE);
     } else {
         element_us(to, TAG_RealWorldValueLastValueMapped, &last, 1);
         element_us(to, TAG_RealWorldValueFirstValueMapped, &first, 1);
@@ -276,26 +270,33 @@ put_codes(struct pmap_writer *w)
     }
 }
 
-static void
-put_responses(struct pmap_writer *w)
+/* Returns 0 or -ENOMEM. */
+static int
+put_doubles(struct pmap_writer *w)
 {
     const struct geometry_stack *stack = w->request->source->stack;
-    int64_t left = (int64_t)stack->plane_count * stack->rows * stack->columns;
-    const int32_t *response = w->request->response;
+    const int64_t count = (int64_t)stack->rows * stack->columns;
     const int64_t most = BYTE_SINK_RESERVE / (int64_t)sizeof(double);
-    for (int64_t part; left > 0 && !w->out.sink.error; left -= part) {
-        part = left < most ? left : most;
-        uint8_t *place = byte_sink_reserve(&w->out.sink, (size_t)part * sizeof(double));
-        for (int64_t i = 0; i < part; i++, place += sizeof(double)) {
-            const double value = response[i] == INT32_MIN ? PMAP_NO_RESPONSE : response[i] * w->request->step;
-            uint64_t bits;
-            memcpy(&bits, &value, sizeof(bits));
-            bits = htole64(bits);
-            memcpy(place, &bits, sizeof(bits));
+    double *values = malloc((size_t)count * sizeof(*values));
+    if (!values)
+        return -ENOMEM;
+    for (int32_t p = 0; p < stack->plane_count && !w->out.sink.error; p++) {
+        w->request->fill(w->request->context, p, values);
+        for (int64_t first = 0, part; first < count; first += part) {
+            part = count - first < most ? count - first : most;
+            uint8_t *place = byte_sink_reserve(&w->out.sink, (size_t)part * sizeof(double));
+            for (int64_t i = first; i < first + part; i++, place += sizeof(double)) {
+                const double value = isnan(values[i]) ? PMAP_NO_VALUE : values[i];
+                uint64_t bits;
+                memcpy(&bits, &value, sizeof(bits));
+                bits = htole64(bits);
+                memcpy(place, &bits, sizeof(bits));
+            }
+            byte_sink_commit(&w->out.sink, (size_t)part * sizeof(double));
         }
-        byte_sink_commit(&w->out.sink, (size_t)part * sizeof(double));
-        response += part;
     }
+    free(values);
+    return 0;
 }
 
 /* --- the object --- */
@@ -314,11 +315,11 @@ pmap_write_object(struct pmap_writer *w)
         return error;
     dataset_put_text(set, TAG_ContentQualification, "CS", "RESEARCH");
     stack_put_relationship(&w->out, w->request->series_number, dimensions, 1);
-    stack_put_pixels(&w->out, w->request->source->stack->plane_count, w->request->response ? RESPONSE_BITS : BITS);
-    if (w->request->response) {
+    stack_put_pixels(&w->out, w->request->source->stack->plane_count, w->request->fill ? DOUBLE_BITS : BITS);
+    if (w->request->fill) {
         dataset_reach(set, TAG_DoubleFloatPixelPaddingValue);
-        element_fd(&set->elements, TAG_DoubleFloatPixelPaddingValue, PMAP_NO_RESPONSE);
-        element_fd(&set->elements, TAG_DoubleFloatPixelPaddingRangeLimit, PMAP_NO_RESPONSE); /* dciodvfy needs it */
+        element_fd(&set->elements, TAG_DoubleFloatPixelPaddingValue, PMAP_NO_VALUE);
+        element_fd(&set->elements, TAG_DoubleFloatPixelPaddingRangeLimit, PMAP_NO_VALUE); /* dciodvfy needs it */
     } else {
         dataset_put_us(set, TAG_PixelPaddingValue, PMAP_PADDING);
     }
@@ -332,11 +333,10 @@ pmap_write_object(struct pmap_writer *w)
     error = stack_put_frame_groups(&w->out, encode_frame_groups, w);
     if (error)
         return error;
-    stack_put_pixel_header(&w->out, w->request->response ? "OD" : "OW", pixel_data_length(w->request));
-    if (w->request->response)
-        put_responses(w);
-    else
-        put_codes(w);
+    stack_put_pixel_header(&w->out, w->request->fill ? "OD" : "OW", pixel_data_length(w->request));
+    if (w->request->fill)
+        return put_doubles(w);
+    put_codes(w);
     return 0;
 }
 

@@ -1,8 +1,8 @@
 /*
- * pmap.h - maps of local patterns and of responses of filters as DICOM Parametric Map objects (PS3.3 A.75): unsigned 16-bit
+ * pmap.h - maps of local patterns, of responses of filters and of features as DICOM Parametric Map objects (PS3.3 A.75): unsigned 16-bit
  * integers or doubles, one frame per plane; writes them as a stream and reads them back.
  *
- * Pure C. Besides the caller's codes, memory does not depend on the number of frames. Every write
+ * Pure C. Besides the caller's codes, and a plane of doubles, memory does not depend on the number of frames. Every write
  * is checked. Any thread.
  */
 #ifndef NOCTULE_DICOM_OBJECTS_PMAP_PMAP_H
@@ -19,11 +19,10 @@ extern "C" {
 /* Stored for voxels on the edge of their plane, which have no code: Pixel Padding Value. */
 #define PMAP_PADDING 65535
 
-/* Stored for voxels without a response: Double Float Pixel Padding Value. */
-#define PMAP_NO_RESPONSE (-1.7976931348623157e308)
+/* Stored for voxels without a value: Double Float Pixel Padding Value. */
+#define PMAP_NO_VALUE (-1.7976931348623157e308)
 
-/* A map of local patterns: an 8-bit code for each voxel that is not on its plane's edge. Or, with `response`, a map of
- * doubles: `response` times `step`, which is exact; INT32_MIN: no response. */
+/* A map of local patterns: an 8-bit code for each voxel that is not on its plane's edge. Or, with `fill`, a map of doubles. */
 struct pmap_request {
     const struct derived_source *source;
     /* "lbp": 1 to 16 characters of A-Z, a-z, 0-9, '_'; part of the UIDs. In capitals
@@ -32,9 +31,11 @@ struct pmap_request {
     struct coded_concept quantity; /* meaning of a code: Quantity Definition and derivation */
     const char *explanation;       /* LUT Explanation, at most 64 characters, not empty */
     const uint8_t *codes;          /* (columns - 2) * (rows - 2) * planes, x fastest */
-    const int32_t *response;       /* columns * rows * planes, x fastest; NULL: codes */
-    double step;
-    struct coded_concept unit;      /* of the response */
+    /* Fills columns * rows doubles of a plane, columns fastest; NAN: no value. Called several times. NULL: codes */
+    void (*fill)(void *context, int64_t plane, void *values);
+    void *context;
+    double range[2];           /* of the doubles, for display; the first exceeds the second: there are none */
+    struct coded_concept unit; /* of the doubles */
     const char *series_description; /* "": "<pipeline>, <kind> map" */
     int32_t series_number;
 };

@@ -8,6 +8,7 @@
 
 #include "dicom/write/read_back.hh"
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -38,13 +39,13 @@ class PmapVerifier : StackObject
         expect_text(dataset_, ATTRIBUTE(ContentLabel), label);
         expect_text(dataset_, ATTRIBUTE(PresentationLUTShape), "IDENTITY");
         StackObject::check_image(bits());
-        if (request_.response)
-            expect_double(dataset_, ATTRIBUTE(DoubleFloatPixelPaddingValue), PMAP_NO_RESPONSE);
+        if (request_.fill)
+            expect_double(dataset_, ATTRIBUTE(DoubleFloatPixelPaddingValue), PMAP_NO_VALUE);
         else
             expect_number(dataset_, ATTRIBUTE(PixelPaddingValue), PMAP_PADDING);
         DcmItem &groups = check_shared_groups();
         DcmItem &voi = item_of(groups, ATTRIBUTE(FrameVOILUTSequence));
-        if (!request_.response) {
+        if (!request_.fill) {
             expect_decimal(voi, ATTRIBUTE(WindowCenter), 128);
             expect_decimal(voi, ATTRIBUTE(WindowWidth), 256);
         } else {
@@ -64,7 +65,7 @@ class PmapVerifier : StackObject
   private:
     int32_t bits() const
     {
-        return request_.response ? 64 : 16;
+        return request_.fill ? 64 : 16;
     }
 
     static void expect_double(DcmItem &item, const Attribute &attribute, double expected)
@@ -83,10 +84,10 @@ class PmapVerifier : StackObject
         expect_decimal(identity, ATTRIBUTE(RescaleIntercept), 0);
         expect_decimal(identity, ATTRIBUTE(RescaleSlope), 1);
         DcmItem &mapping = item_of(groups, ATTRIBUTE(RealWorldValueMappingSequence));
-        if (request_.response) {
+        if (request_.fill) {
             expect_code(mapping, ATTRIBUTE(MeasurementUnitsCodeSequence), request_.unit);
-            expect_double(mapping, ATTRIBUTE(DoubleFloatRealWorldValueFirstValueMapped), PMAP_NO_RESPONSE);
-            expect_double(mapping, ATTRIBUTE(DoubleFloatRealWorldValueLastValueMapped), -PMAP_NO_RESPONSE);
+            expect_double(mapping, ATTRIBUTE(DoubleFloatRealWorldValueFirstValueMapped), PMAP_NO_VALUE);
+            expect_double(mapping, ATTRIBUTE(DoubleFloatRealWorldValueLastValueMapped), -PMAP_NO_VALUE);
         } else {
             expect_code(mapping, ATTRIBUTE(MeasurementUnitsCodeSequence), {"1", "UCUM", ""});
             expect_number(mapping, ATTRIBUTE(RealWorldValueFirstValueMapped), 0);
@@ -121,20 +122,19 @@ class PmapVerifier : StackObject
         return request_.codes[row * (stack_.columns - 2) + x - 1];
     }
 
-    void check_responses(const uint8_t *bytes, int32_t plane) const
+    void check_doubles(const uint8_t *bytes, int32_t plane, std::vector<double> &values) const
     {
-        const int64_t count = static_cast<int64_t>(stack_.rows) * stack_.columns;
-        const int32_t *response = request_.response + plane * count;
-        for (int64_t i = 0; i < count; i++, bytes += 8) {
+        request_.fill(request_.context, plane, values.data());
+        for (size_t i = 0; i < values.size(); i++, bytes += 8) {
             uint64_t found = 0;
             double value;
             for (unsigned byte = 0; byte < 8; byte++)
                 found |= uint64_t{bytes[byte]} << 8 * byte;
             memcpy(&value, &found, sizeof(value));
-            const double expected = response[i] == INT32_MIN ? PMAP_NO_RESPONSE : response[i] * request_.step;
+            const double expected = std::isnan(values[i]) ? PMAP_NO_VALUE : values[i];
             if (!(value == expected))
-                differ("voxel (%d, %d, %d) is %.17g instead of %.17g", static_cast<int>(i % stack_.columns),
-                       static_cast<int>(i / stack_.columns), plane, value, expected);
+                differ("voxel (%d, %d, %d) is %.17g instead of %.17g", static_cast<int>(i) % stack_.columns,
+                       static_cast<int>(i) / stack_.columns, plane, value, expected);
         }
     }
 
@@ -144,8 +144,9 @@ class PmapVerifier : StackObject
         PixelReader::check(frames, dataset_);
         const std::unique_ptr<PixelReader> pixels = PixelReader::open(frames);
         unsigned first_bit = 0;
-        for (int32_t plane = 0; request_.response && plane < stack_.plane_count; plane++)
-            check_responses(pixels->read(static_cast<size_t>(plane), first_bit), plane);
+        std::vector<double> values(request_.fill ? static_cast<size_t>(stack_.rows) * static_cast<size_t>(stack_.columns) : 0);
+        for (int32_t plane = 0; request_.fill && plane < stack_.plane_count; plane++)
+            check_doubles(pixels->read(static_cast<size_t>(plane), first_bit), plane, values);
         for (int32_t plane = 0; request_.codes && plane < stack_.plane_count; plane++) {
             const uint8_t *bytes = pixels->read(static_cast<size_t>(plane), first_bit);
             for (int32_t y = 0; y < stack_.rows; y++) {

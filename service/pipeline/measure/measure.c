@@ -11,6 +11,7 @@
 #include "service/pipeline/measure/measure_keep.h"
 #include "service/pipeline/measure/measure_shared.h"
 #include "service/pipeline/measure/measure_values.h"
+#include "service/pipeline/measure/measure_voxelwise.h"
 #include "service/pipeline/volume.h"
 
 #include "kernels/features/discretise.h"
@@ -535,6 +536,8 @@ measure_region(struct step *step, size_t number)
         rc = fill_levels(step, &region);
     if (rc == 0 && step->levels_wanted)
         rc = make_levels(step, &region);
+    if (rc == 0 && step->request->options->voxelwise)
+        rc = voxelwise_measure(step->request, &region, named, step->result, step->error);
     if (rc == 0)
         rc = begin_sets(step, named, &region, &next, FEATURE_FAMILIES);
     while (rc == 0 && (valued = valuing_wait(step->request->valuing)) != NULL)
@@ -599,5 +602,8 @@ texture_result_clear(struct texture_result *result)
 {
     feature_set_clear(&result->features);
     free(result->maps);
+    for (size_t m = 0; m < result->voxelwise_count; m++)
+        voxelwise_maps_free(&result->voxelwise[m]);
+    free(result->voxelwise);
     memset(result, 0, sizeof *result);
 }

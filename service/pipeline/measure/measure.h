@@ -21,6 +21,7 @@
 #include "kernels/features/family.h"
 
 struct shared_values;
+struct voxelwise_maps;
 struct valuing;
 
 /* A segment, or the whole volume (number 0, label "", bits NULL). */
@@ -48,6 +49,7 @@ struct texture_request {
     bool rounded;            /* the values before a filter are rounded to stored values */
     const double *filtered;  /* the range of values before a filter; NULL: no filter, or no range */
     struct valuing *valuing; /* reserved for this call */
+    int64_t most_bytes;      /* max memory of maps of features; 0: no limit */
     /* the voxel of the stack's grid at which the volume begins */
     int64_t first[3];
     /* shared with the job's other groups; NULL: there is one group */
@@ -59,6 +61,8 @@ struct texture_result {
     struct feature_set features;
     struct feature_map *maps; /* the lane owns the codes: they are valid until it has another volume */
     size_t map_count;
+    struct voxelwise_maps *voxelwise; /* maps of features, per group and region (measure_voxelwise.h) */
+    size_t voxelwise_count;
     char note[256]; /* advice if features had to be left out; "" */
 };
 

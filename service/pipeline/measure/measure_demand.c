@@ -12,9 +12,12 @@
 #include <math.h>
 
 double
-texture_margin(const struct texture_options *options)
+texture_margin(const struct texture_options *options, const double spacing[3])
 {
+    const struct voxelwise_options *voxelwise = options->voxelwise;
     double margin = 0;
+    if (voxelwise && !voxelwise->masked)
+        margin = (voxelwise->radius + 1) * fmax(spacing[0], fmax(spacing[1], spacing[2]));
     for (size_t f = 0; f < FEATURE_FAMILIES; f++)
         if (feature_family_wanted(feature_families[f], options) && feature_families[f]->margin_mm > margin)
             margin = feature_families[f]->margin_mm;
@@ -36,7 +39,7 @@ texture_need(const struct texture_options *options)
     for (size_t f = 0; f < FEATURE_FAMILIES; f++)
         if (feature_family_wanted(feature_families[f], options) && feature_families[f]->needs > needs)
             needs = feature_families[f]->needs;
-    return needs;
+    return options->voxelwise ? FEATURE_NEEDS_LEVELS : needs;
 }
 
 bool
@@ -54,6 +57,8 @@ texture_demand(const struct texture_options *options, bool maps, struct kernels_
         if (feature_family_wanted(family, options) && (family->count || family->prepare))
             demand->of[family->op] = family->demand ? family->demand(options, maps) : &kernels_asked;
     }
+    if (options->voxelwise)
+        demand->of[KERNELS_VOXELWISE] = &kernels_asked;
     if (texture_need(options) >= FEATURE_NEEDS_VALUES)
         demand->of[KERNELS_HISTOGRAM] = demand->of[KERNELS_REGION] = &kernels_asked;
 }

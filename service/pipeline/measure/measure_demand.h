@@ -10,8 +10,8 @@
 
 #include "kernels/features/family.h"
 
-/* Returns the margin around regions in which the enabled families read values, in mm. */
-double texture_margin(const struct texture_options *options);
+/* Returns the margin around regions in which families and maps of features read values, in mm. */
+double texture_margin(const struct texture_options *options, const double spacing[3]);
 
 /* Adds the demand of the options to that of a lane, with maps if requested. */
 void texture_demand(const struct texture_options *options, bool maps, struct kernels_demand *demand);

@@ -355,7 +355,7 @@ find_parts(const struct texture_groups *groups, size_t group, const struct image
     for (size_t g = 0; g < groups->pipeline->texture_count; g++)
         if (g == group || groups->values[g].responder == groups->values[group].responder) {
             wanted |= groups->pipeline->texture[g].response ? CONF_VOLUME : groups->pipeline->texture[g].regions;
-            margin = fmax(margin, texture_margin(&groups->pipeline->texture[g]));
+            margin = fmax(margin, texture_margin(&groups->pipeline->texture[g], grid->to.spacing));
         }
     const int rc = group_regions_list(groups->pipeline, wanted, masks, &regions, error);
     if (rc == 0 && box_regions(grid, &regions, first, size)) {

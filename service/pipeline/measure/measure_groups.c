@@ -5,6 +5,7 @@
 #include "service/pipeline/measure/measure_demand.h"
 #include "service/pipeline/measure/measure_grids.h"
 #include "service/pipeline/measure/measure_shared.h"
+#include "service/pipeline/measure/measure_voxelwise.h"
 
 #include "kernels/texture/texture.h"
 
@@ -52,6 +53,12 @@ texture_groups_response(const struct texture_groups *groups, size_t group, const
     const size_t responder = groups->values[group].responder;
     *grid = &groups->grids[responder];
     return &groups->values[responder].response;
+}
+
+const struct grid *
+texture_groups_grid(const struct texture_groups *groups, size_t group)
+{
+    return grid_is_other(&groups->pipeline->texture[group], groups->grid) ? &groups->grids[group] : groups->grid;
 }
 
 /* ------------------------------------------------------------------------------- preparing -- */
@@ -144,8 +151,8 @@ measure_group(struct texture_groups *groups, size_t group, struct kernels_lane *
               struct texture_result *result, struct error *error)
 {
     const struct texture_options *options = &groups->pipeline->texture[group];
-    const bool is_other = grid_is_other(options, groups->grid);
-    const struct grid *grid = is_other ? &groups->grids[group] : groups->grid;
+    const struct grid *grid = texture_groups_grid(groups, group);
+    const bool is_other = grid != groups->grid;
     struct texture_options of_responses = *options;
     struct group_regions regions;
     int rc = group_regions_list(groups->pipeline, options->regions, masks, &regions, error);
@@ -169,12 +176,16 @@ measure_group(struct texture_groups *groups, size_t group, struct kernels_lane *
         .maps = maps_are_wanted(groups->pipeline),
         .lane = is_other ? groups->lane : lane,
         .valuing = groups->valuing,
+        .most_bytes = is_other ? group_grids_most(groups, group, most_bytes) : most_bytes,
         .first = {grid->to.first[0], grid->to.first[1], grid->to.first[2]},
         .shared = shared,
         .watch = groups->watch,
     };
+    const size_t before = result->voxelwise_count;
     if (rc == 0)
         rc = texture_measure(&request, result, error);
+    for (size_t m = before; m < result->voxelwise_count; m++)
+        result->voxelwise[m].group = group;
     group_grids_end(groups, group);
     group_regions_free(&regions);
     return rc;

@@ -56,6 +56,9 @@ int texture_groups_measure(struct texture_groups *groups, struct kernels_lane *l
 const struct filter_response *texture_groups_response(const struct texture_groups *groups, size_t group,
                                                       const struct grid **grid);
 
+/* Returns the grid on which a group is measured. */
+const struct grid *texture_groups_grid(const struct texture_groups *groups, size_t group);
+
 void texture_groups_release(struct texture_groups *groups);
 
 #endif

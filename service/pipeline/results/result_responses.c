@@ -58,6 +58,47 @@ response_nifti_part(const struct results *results, size_t number, char *text, si
     snprintf(text, size, "%zu", response_group(results, TEXTURE_RESPONSE_NIFTI, number) + 1);
 }
 
+struct response_slices {
+    struct volume_grid box;
+    const struct filter_response *response;
+};
+
+/* Finds the response of a group, on its grid. */
+static struct response_slices
+response_slices_of(const struct results *results, size_t group)
+{
+    const struct grid *grid;
+    struct response_slices slices = {.response = texture_groups_response(results->request->groups, group, &grid)};
+    slices.box = volume_source_box(grid);
+    return slices;
+}
+
+/* Finds the smallest and the largest response; the first exceeds the second if there are none. */
+static void
+response_range(const struct response_slices *slices, double range[2])
+{
+    const int64_t count = slices->box.size[0] * slices->box.size[1] * slices->box.size[2];
+    int32_t lo = INT32_MAX, hi = INT32_MIN;
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t code = slices->response->codes[i];
+        lo = code != FILTER_RESPONSE_NONE && code < lo ? code : lo;
+        hi = code > hi ? code : hi;
+    }
+    range[0] = lo * slices->response->step;
+    range[1] = hi * slices->response->step;
+}
+
+static void
+response_fill(void *context, int64_t z, void *to)
+{
+    const struct response_slices *slices = context;
+    const int64_t count = slices->box.size[0] * slices->box.size[1];
+    const int32_t *codes = slices->response->codes + z * count;
+    double *values = to;
+    for (int64_t i = 0; i < count; i++)
+        values[i] = codes[i] == FILTER_RESPONSE_NONE ? NAN : codes[i] * slices->response->step;
+}
+
 int
 response_pmap_make(const struct results *results, struct result_file *file)
 {
@@ -73,8 +114,7 @@ response_pmap_make(const struct results *results, struct result_file *file)
     const size_t group = response_group(results, TEXTURE_RESPONSE_PMAP, file->number);
     const struct filter_options *filter = results->request->pipeline->texture[group].filter;
     struct seg_request seg = results_seg_request(results, file->name);
-    const struct grid *grid;
-    const struct filter_response *response = texture_groups_response(results->request->groups, group, &grid);
+    struct response_slices slices = response_slices_of(results, group);
     struct error *error = &results->report->error;
     char settings[FILTER_TEXT], kind[32], explanation[FILTER_TEXT + 32], description[FILTER_TEXT + 128];
     if (results->request->grid->straight) {
@@ -86,43 +126,26 @@ response_pmap_make(const struct results *results, struct result_file *file)
     snprintf(explanation, sizeof explanation, "%s %s", filter_kind_names[filter->kind], settings);
     snprintf(description, sizeof description, "%s, %s", results->request->pipeline->name, explanation);
     explanation[64] = '\0'; /* the maximum of a LUT Explanation */
-    const struct pmap_request request = {
+    struct pmap_request request = {
         .source = &seg.source,
         .kind = kind,
         .quantity = quantities[filter->kind],
         .explanation = explanation,
-        .response = response->codes,
-        .step = response->step,
+        .fill = response_fill,
+        .context = &slices,
         .unit = sr_unit(value_unit_of(results->request->headers->instances, results->request->stack)),
         .series_description = description,
         .series_number = results_series_number(&seg, RESULTS_SERIES_RESPONSES + (int32_t)group + 1),
     };
+    response_range(&slices, request.range);
     return file->path ? pmap_verify(&request, file->path, error)
                       : pmap_write(&request, file->fd, &file->summary, error);
-}
-
-struct response_slices {
-    struct volume_grid box;
-    const struct filter_response *response;
-};
-
-static void
-response_fill(void *context, int64_t z, void *to)
-{
-    const struct response_slices *slices = context;
-    const int64_t count = slices->box.size[0] * slices->box.size[1];
-    const int32_t *codes = slices->response->codes + z * count;
-    double *values = to;
-    for (int64_t i = 0; i < count; i++)
-        values[i] = codes[i] == FILTER_RESPONSE_NONE ? NAN : codes[i] * slices->response->step;
 }
 
 int
 response_nifti_make(const struct results *results, struct result_file *file)
 {
     const size_t group = response_group(results, TEXTURE_RESPONSE_NIFTI, file->number);
-    const struct grid *grid;
-    struct response_slices slices = {.response = texture_groups_response(results->request->groups, group, &grid)};
-    slices.box = volume_source_box(grid);
+    struct response_slices slices = response_slices_of(results, group);
     return result_nifti_make(results, &(struct nifti_file){&slices.box, VOLUME_FLOAT64, response_fill, &slices}, file);
 }

@@ -374,7 +374,7 @@ static int
 result_make(const struct results *results, const struct result_row *row, size_t number)
 {
     struct result_file file = {.number = number};
-    char part[32] = "";
+    char part[80] = "";
     const int before = (int)strcspn(row->file, "*");
     const char *rest = row->file + before;
     if (*rest)

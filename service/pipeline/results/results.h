@@ -32,6 +32,8 @@ struct results_request {
     const struct feature_map *maps;
     size_t map_count;
     const struct texture_groups *groups; /* with the responses of filters */
+    const struct voxelwise_maps *voxelwise; /* maps of features */
+    size_t voxelwise_count;
     int threads;
     const struct pipeline_watch *watch; /* may be NULL */
     struct output *output;

@@ -65,14 +65,14 @@ struct results {
 
 /* The object that an earlier job of the series and pipeline made, by file name. */
 struct earlier {
-    char file[64];
+    char file[96];
     char uids[8][DICOM_UID_SIZE];
     struct derived_earlier objects; /* for the UIDs above */
 };
 
 struct result_file {
     size_t number; /* within its kind, from 0 */
-    char name[64];
+    char name[96];
     int fd;                         /* while it is written */
     const char *path;               /* for reading back; else NULL */
     struct derived_summary summary; /* filled by the writer of an object */
@@ -109,6 +109,14 @@ void response_pmap_part(const struct results *results, size_t number, char *text
 void response_nifti_part(const struct results *results, size_t number, char *text, size_t size);
 int response_pmap_make(const struct results *results, struct result_file *file);
 int response_nifti_make(const struct results *results, struct result_file *file);
+
+/* result_maps.c: maps of features, likewise. */
+size_t map_of_features_pmap_wanted(const struct results *results);
+size_t map_of_features_nifti_wanted(const struct results *results);
+void map_of_features_pmap_part(const struct results *results, size_t number, char *text, size_t size);
+void map_of_features_nifti_part(const struct results *results, size_t number, char *text, size_t size);
+int map_of_features_pmap_make(const struct results *results, struct result_file *file);
+int map_of_features_nifti_make(const struct results *results, struct result_file *file);
 
 /* Content of a NIfTI file, and its writer, which also reads it back. */
 struct nifti_file {
@@ -156,6 +164,7 @@ enum results_series {
     RESULTS_SERIES_FRACTIONAL = 7,
     RESULTS_SERIES_PICTURE = 50,
     RESULTS_SERIES_RESPONSES = 100, /* and the number of the group of texture */
+    RESULTS_SERIES_FEATURES = 200,  /* and the number of the map */
 };
 
 int32_t results_series_number(const struct seg_request *seg, int32_t offset);

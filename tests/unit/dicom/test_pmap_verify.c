@@ -35,6 +35,15 @@ make(void)
 }
 
 static int32_t response[9 * 7 * 5];
+static double response_step = 0x1p-20;
+
+static void
+fill_response(void *context, int64_t plane, void *values)
+{
+    const double *step = context;
+    for (int64_t i = 0; i < 63; i++)
+        ((double *)values)[i] = response[63 * plane + i] == INT32_MIN ? NAN : response[63 * plane + i] * *step;
+}
 
 /* The response of a filter: codes of both signs, and one voxel without. */
 static void
@@ -46,8 +55,9 @@ make_response(void)
         response[i] = (i - 150) * 3456789 + 1;
     response[17] = INT32_MIN;
     sample.request.codes = NULL;
-    sample.request.response = response;
-    sample.request.step = 0x1p-20;
+    sample.request.fill = fill_response;
+    sample.request.context = &response_step;
+    sample.request.range[1] = 1;
     sample.request.unit = (struct coded_concept){"[hnsf'U]", "UCUM", "Hounsfield unit"};
     written_take(&object);
 }
