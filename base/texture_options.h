@@ -190,13 +190,13 @@ struct texture_options {
     unsigned regions;  /* enum conf_region, or-ed */
     unsigned families; /* 1 << enum texture_family, or-ed */
     struct discretisation_options levels;
-    bool levels_wanted;           /* the configuration sets the discretisation */
-    double sigma;                 /* re-segmentation: max distance from the mean, in SD; 0: off */
-    bool first_order;             /* statistics of the values, and shape */
-    double energy_shift;          /* added to values in energy and root mean square (voxelArrayShift of pyradiomics) */
-    struct glcm_options *glcm;    /* NULL: no options of its own */
+    bool levels_wanted;        /* the configuration sets the discretisation */
+    double sigma;              /* re-segmentation: max distance from the mean, in SD; 0: off */
+    bool first_order;          /* statistics of the values, and shape */
+    double energy_shift;       /* added to values in energy and root mean square (voxelArrayShift of pyradiomics) */
+    struct glcm_options *glcm; /* NULL: no options of its own */
     struct voxelwise_options *voxelwise; /* maps of features; NULL: none */
-    enum aggregation aggregation; /* of all families, except a glcm with its own options */
+    enum aggregation aggregation;        /* of all families, except a glcm with its own options */
     struct volume_histogram_options ivh;
     int ngtdm_distance, ngldm_distance; /* Chebyshev, in voxels */
     int ngldm_alpha;                    /* max difference of similar levels */

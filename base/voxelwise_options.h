@@ -29,38 +29,51 @@ enum voxelwise_family {
 
 /* Features of a family, from 0: VOXELWISE_glcm_CONTRAST. */
 #define VOXELWISE_first_order(id, ...) VOXELWISE_first_order_##id,
+
 enum {
+
 #include "base/voxelwise.def"
     VOXELWISE_first_order_COUNT,
 };
 #define VOXELWISE_glcm(id, ...) VOXELWISE_glcm_##id,
+
 enum {
+
 #include "base/voxelwise.def"
     VOXELWISE_glcm_COUNT,
 };
 #define VOXELWISE_glrlm(id, ...) VOXELWISE_glrlm_##id,
+
 enum {
+
 #include "base/voxelwise.def"
     VOXELWISE_glrlm_COUNT,
 };
 #define VOXELWISE_glszm(id, ...) VOXELWISE_glszm_##id,
+
 enum {
+
 #include "base/voxelwise.def"
     VOXELWISE_glszm_COUNT,
 };
 #define VOXELWISE_ngldm(id, ...) VOXELWISE_ngldm_##id,
+
 enum {
+
 #include "base/voxelwise.def"
     VOXELWISE_ngldm_COUNT,
 };
 #define VOXELWISE_ngtdm(id, ...) VOXELWISE_ngtdm_##id,
+
 enum {
+
 #include "base/voxelwise.def"
     VOXELWISE_ngtdm_COUNT,
 };
 
 /* All features, in the order of results. */
 enum {
+
 #define VOXELWISE(family, id, ...) VOXELWISE_OF_##family##_##id,
 #include "base/voxelwise.def"
     VOXELWISE_FEATURES,
@@ -89,8 +102,10 @@ bool voxelwise_wants(const struct voxelwise_options *options, int row);
 int voxelwise_count(const struct voxelwise_options *options);
 
 /* Names of the features of each family, then "all", NULL. */
-extern const char *const voxelwise_first_order_names[], *const voxelwise_glcm_names[], *const voxelwise_glrlm_names[],
-    *const voxelwise_glszm_names[], *const voxelwise_ngldm_names[], *const voxelwise_ngtdm_names[];
+extern const char *const voxelwise_first_order_names[],
+    *const voxelwise_glcm_names[], *const voxelwise_glrlm_names[], *const voxelwise_glszm_names[],
+                                                                       *const voxelwise_ngldm_names[],
+                                                                           *const voxelwise_ngtdm_names[];
 
 #ifdef __cplusplus
 }

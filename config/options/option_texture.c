@@ -126,7 +126,7 @@ static const struct option_row normalise_rows[] = {
 
 #define VOXELWISE_MAPS(family_, names_, help_)                                                                         \
     {                                                                                                                  \
-        #family_, &option_flags, AT(struct voxelwise_options, features[VOXELWISE_FAMILY_##family_]), "",               \
+#family_, &option_flags, AT(struct voxelwise_options, features[VOXELWISE_FAMILY_##family_]), "",               \
             .choices = (names_), .help = (help_)                                                                       \
     }
 
@@ -134,15 +134,17 @@ static const struct option_row voxelwise_rows_of_options[] = {
     {ROW(voxelwise_options, integer, radius), "1", LIMITS(1, VOXELWISE_MAX_RADIUS),
      .help = "radius of the window around each voxel, in voxels along each axis: the kernelRadius of pyradiomics"},
     {ROW(voxelwise_options, boolean, masked), "true",
-     .help = "windows have voxels of the region only; false: all voxels, with the grey levels of the region's box and the "
-             "radius around it: the maskedKernel of pyradiomics"},
+     .help =
+         "windows have voxels of the region only; false: all voxels, with the grey levels of the region's box and the "
+         "radius around it: the maskedKernel of pyradiomics"},
     VOXELWISE_MAPS(first_order, voxelwise_first_order_names,
-                   "features to map, such as [ \"mean\", \"entropy\" ], or [ \"all\" ]"),
-    VOXELWISE_MAPS(glcm, voxelwise_glcm_names, "likewise, as means over 13 directions"),
-    VOXELWISE_MAPS(glrlm, voxelwise_glrlm_names, "likewise"),
-    VOXELWISE_MAPS(glszm, voxelwise_glszm_names, "likewise, of the window's own zones"),
-    VOXELWISE_MAPS(ngldm, voxelwise_ngldm_names, "likewise, with ngldm_alpha 0: the gldm of pyradiomics"),
-    VOXELWISE_MAPS(ngtdm, voxelwise_ngtdm_names, "likewise"),
+                   "features of the values to map, such as [ \"mean\", \"entropy\" ], or [ \"all\" ]"),
+    VOXELWISE_MAPS(glcm, voxelwise_glcm_names, "features of co-occurring levels to map, as means over 13 directions"),
+    VOXELWISE_MAPS(glrlm, voxelwise_glrlm_names, "features of runs to map, as means over 13 directions"),
+    VOXELWISE_MAPS(glszm, voxelwise_glszm_names, "features of zones to map"),
+    VOXELWISE_MAPS(ngldm, voxelwise_ngldm_names,
+                   "features of dependences to map, with ngldm_alpha 0: the gldm of pyradiomics"),
+    VOXELWISE_MAPS(ngtdm, voxelwise_ngtdm_names, "features of grey tone differences to map"),
     {ROW(voxelwise_options, flags, files), "[ \"pmap\" ]", .choices = response_choices,
      .help = "files of each map and region, values in double precision: \"pmap\" (DICOM Parametric Map, not with "
              "resample), \"nifti\", or both: map-GROUP-SEGMENT-FAMILY-FEATURE.dcm or .nii.gz"},
@@ -152,9 +154,9 @@ static void
 check_voxelwise(const void *object, const struct option_spot *spot)
 {
     const struct voxelwise_options *voxelwise = object;
-    if (voxelwise_count(voxelwise) == 0)
+    if (voxelwise_count(voxelwise) == 0 && !LOST(spot, voxelwise->features))
         option_refuse(spot, "glcm", "no feature is given: name some, or \"all\", of a family");
-    if (voxelwise->files == 0)
+    if (voxelwise->files == 0 && !LOST(spot, voxelwise->files))
         option_refuse(spot, "files", "must name at least one kind of file");
 }
 
@@ -173,7 +175,8 @@ static void
 check_texture(const void *object, const struct option_spot *spot)
 {
     const struct texture_options *texture = object;
-    if (!texture_has_features(texture) && !texture->patterns && !texture->response && !texture->voxelwise && !LOST(spot, *texture))
+    if (!texture_has_features(texture) && !texture->patterns && !texture->response && !texture->voxelwise &&
+        !LOST(spot, *texture))
         option_refuse(spot, "first_order",
                       "there is no measurement: set it to true, or give families, glcm or patterns");
     if (texture->resample && texture->patterns)

@@ -40,7 +40,8 @@ voxelwise_tables_make(int radius, int levels, struct voxelwise_tables *tables)
 
     tables->logarithms[0] = 0;
     for (int c = 1; c <= 2 * side * side * side; c++)
-        tables->logarithms[c] = (int64_t)((unsigned __int128)logarithm_of((uint32_t)c) * (uint32_t)c >> (56 - exponent));
+        tables->logarithms[c] =
+            (int64_t)((unsigned __int128)logarithm_of((uint32_t)c) * (uint32_t)c >> (56 - exponent));
     for (int k = 0; k < levels; k++) {
         const double d = k, weights[VOXELWISE_WEIGHTS] = {
                                 [VOXELWISE_INVERSE] = 1 / (1 + d),
@@ -102,7 +103,8 @@ voxelwise_run(struct kernels_lane *lane, const struct voxelwise_request *request
     if (rc)
         return rc;
     if (radius < 1 || radius > VOXELWISE_MAX_RADIUS || request->level_count < 1 ||
-        request->level_count > VOXELWISE_MAX_LEVELS || request->size[0] * request->size[1] > lane->extent.columns * lane->extent.rows)
+        request->level_count > VOXELWISE_MAX_LEVELS ||
+        request->size[0] * request->size[1] > lane->extent.columns * lane->extent.rows)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the maps of features exceed their memory");
     for (int row = 0; row < VOXELWISE_FEATURES; row++)
         if (voxelwise_wants(request->options, row))

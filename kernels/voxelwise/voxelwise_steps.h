@@ -129,14 +129,14 @@ voxelwise_plain(double value)
 /* ------------------------------------------------------------------------------------ GLCM -- */
 
 /* The counts of a direction: pairs of levels (the lower half of the matrix), of sums, of distances, and of each level. */
-struct voxelwise_glcm {
+struct voxelwise_pairs {
     uint16_t *joint, *sums, *distances, *levels;
     int64_t pairs, energy, logarithms;
     int peak;
 };
 
 FILTER_INLINE void
-voxelwise_glcm_set(const struct voxelwise_plan *plan, uint16_t *counts, struct voxelwise_glcm *glcm)
+voxelwise_glcm_set(const struct voxelwise_plan *plan, uint16_t *counts, struct voxelwise_pairs *glcm)
 {
     const int n = plan->levels, joint = n * (n + 1) / 2;
 
@@ -152,7 +152,7 @@ voxelwise_glcm_set(const struct voxelwise_plan *plan, uint16_t *counts, struct v
 
 /* Counts a pair in both orders: twice in the same element of the matrix if the levels are equal. */
 FILTER_INLINE void
-voxelwise_glcm_add(const struct voxelwise_plan *plan, struct voxelwise_glcm *glcm, int a, int b)
+voxelwise_glcm_add(const struct voxelwise_plan *plan, struct voxelwise_pairs *glcm, int a, int b)
 {
     const int64_t *logarithms = plan->tables->logarithms;
     const int hi = (a > b ? a : b) - 1, lo = (a > b ? b : a) - 1;
@@ -171,7 +171,8 @@ voxelwise_glcm_add(const struct voxelwise_plan *plan, struct voxelwise_glcm *glc
 }
 
 FILTER_INLINE void
-voxelwise_glcm_count(const struct voxelwise_plan *plan, const uint16_t *window, int number, struct voxelwise_glcm *glcm)
+voxelwise_glcm_count(const struct voxelwise_plan *plan, const uint16_t *window, int number,
+                     struct voxelwise_pairs *glcm)
 {
     struct voxelwise_direction direction;
 
@@ -188,7 +189,8 @@ voxelwise_glcm_count(const struct voxelwise_plan *plan, const uint16_t *window, 
 
 /* Returns the largest magnitude of an eigenvalue of (p_ij - p_i p_j) / sqrt(p_i p_j), over the levels that occur (glcm.c). */
 FILTER_INLINE double
-voxelwise_glcm_mcc(const struct voxelwise_plan *plan, const struct voxelwise_glcm *glcm, int occurring, double *numbers)
+voxelwise_glcm_mcc(const struct voxelwise_plan *plan, const struct voxelwise_pairs *glcm, int occurring,
+                   double *numbers)
 {
     const double total = 2 * (double)glcm->pairs;
     double *row = numbers;
@@ -214,15 +216,16 @@ voxelwise_glcm_mcc(const struct voxelwise_plan *plan, const struct voxelwise_glc
 
 /* Sums over the counts of sums, distances and levels. */
 struct voxelwise_glcm_sums {
-    int64_t power[5];     /* of a + b: power[1] is their sum */
+    int64_t power[5];                /* of a + b: power[1] is their sum */
     int64_t sums, distances, levels; /* c log2(c) */
-    int64_t distance, square; /* of the levels' distance; of the levels */
+    int64_t distance, square;        /* of the levels' distance; of the levels */
     int64_t weights[VOXELWISE_WEIGHTS];
     int occurring;
 };
 
 FILTER_INLINE void
-voxelwise_glcm_sum(const struct voxelwise_plan *plan, const struct voxelwise_glcm *glcm, struct voxelwise_glcm_sums *sums)
+voxelwise_glcm_sum(const struct voxelwise_plan *plan, const struct voxelwise_pairs *glcm,
+                   struct voxelwise_glcm_sums *sums)
 {
     const int64_t *logarithms = plan->tables->logarithms;
 
@@ -267,14 +270,15 @@ voxelwise_glcm_cluster(const int64_t power[5], int64_t n, double *features)
     const double all = (double)n, from = (double)m1 / all;
 
     features[VOXELWISE_glcm_CLUSTER_TENDENCY] = (double)(n * m2 - m1 * m1) / (all * all);
-    features[VOXELWISE_glcm_CLUSTER_SHADE] = (double)(n * n * m3 - 3 * n * m1 * m2 + 2 * m1 * m1 * m1) / (all * all * all);
+    features[VOXELWISE_glcm_CLUSTER_SHADE] =
+        (double)(n * n * m3 - 3 * n * m1 * m2 + 2 * m1 * m1 * m1) / (all * all * all);
     features[VOXELWISE_glcm_CLUSTER_PROMINENCE] =
         ((double)m4 - from * (4 * (double)m3 - from * (6 * (double)m2 - from * (3 * (double)m1)))) / all;
 }
 
 /* Computes the features of a direction with pairs. */
 FILTER_INLINE void
-voxelwise_glcm_features(const struct voxelwise_plan *plan, const struct voxelwise_glcm *glcm, double *numbers,
+voxelwise_glcm_features(const struct voxelwise_plan *plan, const struct voxelwise_pairs *glcm, double *numbers,
                         double features[VOXELWISE_MOST])
 {
     const int64_t *logarithms = plan->tables->logarithms, n = glcm->pairs, t = 2 * n;
@@ -337,7 +341,7 @@ voxelwise_glcm(const struct voxelwise_plan *plan, const struct voxelwise_memory 
     for (int f = 0; f < VOXELWISE_glcm_COUNT; f++)
         mean[f] = 0;
     for (int number = 0; number < VOXELWISE_DIRECTIONS; number++) {
-        struct voxelwise_glcm glcm;
+        struct voxelwise_pairs glcm;
 
         voxelwise_glcm_set(plan, memory->counts, &glcm);
         voxelwise_glcm_count(plan, memory->window, number, &glcm);
@@ -430,7 +434,8 @@ voxelwise_matrix_features(const struct voxelwise_plan *plan, const struct voxelw
 
 /* Counts the runs of a direction. Returns whether a line has more than one voxel. */
 FILTER_INLINE bool
-voxelwise_glrlm_count(const struct voxelwise_plan *plan, const uint16_t *window, int number, struct voxelwise_matrix *matrix)
+voxelwise_glrlm_count(const struct voxelwise_plan *plan, const uint16_t *window, int number,
+                      struct voxelwise_matrix *matrix)
 {
     struct voxelwise_direction way;
     const int side = plan->side;
@@ -442,7 +447,8 @@ voxelwise_glrlm_count(const struct voxelwise_plan *plan, const uint16_t *window,
             for (int x = 0; x < side; x++) {
                 const uint16_t *voxel = window + (z * side + y) * side + x;
                 const int back[3] = {x - way.step[0], y - way.step[1], z - way.step[2]};
-                const bool has_before = back[0] >= 0 && back[0] < side && back[1] >= 0 && back[1] < side && back[2] >= 0;
+                const bool has_before =
+                    back[0] >= 0 && back[0] < side && back[1] >= 0 && back[1] < side && back[2] >= 0;
                 const uint16_t before = has_before ? voxel[-way.offset] : 0;
                 int at[3] = {x, y, z}, length = 1;
                 bool runs = true;
@@ -502,7 +508,8 @@ voxelwise_neighbour(const struct voxelwise_plan *plan, int voxel, int number)
 
 /* Removes each zone from the window by a flood. */
 FILTER_INLINE void
-voxelwise_glszm(const struct voxelwise_plan *plan, const struct voxelwise_memory *memory, double features[VOXELWISE_MOST])
+voxelwise_glszm(const struct voxelwise_plan *plan, const struct voxelwise_memory *memory,
+                double features[VOXELWISE_MOST])
 {
     const int voxels = voxelwise_voxels(plan);
     uint16_t *window = memory->window, *stack = memory->counts, *counts = stack + voxels;
@@ -537,7 +544,8 @@ voxelwise_glszm(const struct voxelwise_plan *plan, const struct voxelwise_memory
 
 /* A voxel depends on itself and on each neighbour of its level. */
 FILTER_INLINE void
-voxelwise_ngldm(const struct voxelwise_plan *plan, const struct voxelwise_memory *memory, double features[VOXELWISE_MOST])
+voxelwise_ngldm(const struct voxelwise_plan *plan, const struct voxelwise_memory *memory,
+                double features[VOXELWISE_MOST])
 {
     const uint16_t *window = memory->window;
     struct voxelwise_matrix matrix;
@@ -567,7 +575,6 @@ voxelwise_ngldm(const struct voxelwise_plan *plan, const struct voxelwise_memory
 
 /* The least common multiple of 1 to 26: sums of quotients by numbers of neighbours are whole multiples of its inverse. */
 #define VOXELWISE_MULTIPLE INT64_C(26771144400)
-
 
 /* Adds the deviations of the voxels of a window from the mean of their neighbours, by level. */
 FILTER_INLINE void
@@ -599,7 +606,8 @@ voxelwise_tones_add(const struct voxelwise_plan *plan, const uint16_t *window, u
 }
 
 FILTER_INLINE void
-voxelwise_ngtdm(const struct voxelwise_plan *plan, const struct voxelwise_memory *memory, double features[VOXELWISE_MOST])
+voxelwise_ngtdm(const struct voxelwise_plan *plan, const struct voxelwise_memory *memory,
+                double features[VOXELWISE_MOST])
 {
     const int n = plan->levels;
     int64_t *deviations = (int64_t *)memory->numbers;
@@ -637,7 +645,7 @@ voxelwise_ngtdm(const struct voxelwise_plan *plan, const struct voxelwise_memory
         features[VOXELWISE_ngtdm_CONTRAST] = contrast / ((double)count * (count - 1)) * sum / voxels;
     if (busyness > 0)
         features[VOXELWISE_ngtdm_BUSYNESS] = weighted / busyness;
-    features[VOXELWISE_ngtdm_COMPLEXITY] = complexity / voxels;
+    features[VOXELWISE_ngtdm_COMPLEXITY] = voxels > 0 ? complexity / voxels : 0;
     if (sum > 0)
         features[VOXELWISE_ngtdm_STRENGTH] = strength / sum;
 }
@@ -673,7 +681,8 @@ voxelwise_sort(double *values, int count)
 
 /* Computes the entropy and uniformity of the levels. */
 FILTER_INLINE void
-voxelwise_of_levels(const struct voxelwise_plan *plan, const struct voxelwise_memory *memory, int count, double *features)
+voxelwise_of_levels(const struct voxelwise_plan *plan, const struct voxelwise_memory *memory, int count,
+                    double *features)
 {
     const int64_t *logarithms = plan->tables->logarithms;
     const double all = count;

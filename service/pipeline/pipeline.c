@@ -151,6 +151,19 @@ describe_scan(const struct job *job, struct pipeline_source *source)
 }
 
 /* Selects the stack and the grid. The report describes the volume of this grid. */
+/* Leaves only NIfTI of the results, and makes maps of features and responses of filters NIfTI. */
+static void
+leave_nifti(struct conf_pipeline *pipeline)
+{
+    pipeline->results &= CONF_RESULT_NIFTI;
+    for (size_t g = 0; g < pipeline->texture_count; g++) {
+        struct texture_options *texture = &pipeline->texture[g];
+        texture->response = texture->response ? 1u << TEXTURE_RESPONSE_NIFTI : 0;
+        if (texture->voxelwise)
+            texture->voxelwise->files = 1u << TEXTURE_RESPONSE_NIFTI;
+    }
+}
+
 static int
 choose_source(struct job *job)
 {
@@ -163,7 +176,7 @@ choose_source(struct job *job)
         return rc;
     job->headers = job->source.headers;
     if (image_file_is(job->headers->instances[0])) /* no DICOM object can refer to it */
-        job->settings->results &= CONF_RESULT_NIFTI;
+        leave_nifti(job->settings);
     report->suv = job->source.suv.is;
     note_stack(job);
     const struct geometry_stack *stack = job->source.grid.stack;

@@ -141,7 +141,10 @@ pmap_find_window(struct pmap_writer *w)
 {
     const double *range = w->request->range;
     const double width = range[0] < range[1] ? range[1] - range[0] : 1;
-    value_ds_format(!w->request->fill ? 128 : range[0] <= range[1] ? range[0] + (range[1] - range[0]) / 2 : 0, w->window[0]);
+    value_ds_format(!w->request->fill      ? 128
+                    : range[0] <= range[1] ? range[0] + (range[1] - range[0]) / 2
+                                           : 0,
+                    w->window[0]);
     value_ds_format(w->request->fill ? width : 256, w->window[1]);
 }
 

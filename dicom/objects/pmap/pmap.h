@@ -34,8 +34,8 @@ struct pmap_request {
     /* Fills columns * rows doubles of a plane, columns fastest; NAN: no value. Called several times. NULL: codes */
     void (*fill)(void *context, int64_t plane, void *values);
     void *context;
-    double range[2];           /* of the doubles, for display; the first exceeds the second: there are none */
-    struct coded_concept unit; /* of the doubles */
+    double range[2];                /* of the doubles, for display; the first exceeds the second: there are none */
+    struct coded_concept unit;      /* of the doubles */
     const char *series_description; /* "": "<pipeline>, <kind> map" */
     int32_t series_number;
 };

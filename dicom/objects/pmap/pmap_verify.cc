@@ -144,7 +144,8 @@ class PmapVerifier : StackObject
         PixelReader::check(frames, dataset_);
         const std::unique_ptr<PixelReader> pixels = PixelReader::open(frames);
         unsigned first_bit = 0;
-        std::vector<double> values(request_.fill ? static_cast<size_t>(stack_.rows) * static_cast<size_t>(stack_.columns) : 0);
+        std::vector<double> values(
+            request_.fill ? static_cast<size_t>(stack_.rows) * static_cast<size_t>(stack_.columns) : 0);
         for (int32_t plane = 0; request_.fill && plane < stack_.plane_count; plane++)
             check_doubles(pixels->read(static_cast<size_t>(plane), first_bit), plane, values);
         for (int32_t plane = 0; request_.codes && plane < stack_.plane_count; plane++) {

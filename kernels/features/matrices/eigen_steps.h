@@ -47,7 +47,8 @@ eigen_make_reflection(double *u, int count, double *h)
  * for each addition.
  */
 FILTER_INLINE double
-eigen_update_row(double *__restrict__ row, int i, struct eigen_update update, const double *__restrict__ v, double *__restrict__ y)
+eigen_update_row(double *__restrict__ row, int i, struct eigen_update update, const double *__restrict__ v,
+                 double *__restrict__ y)
 {
     const double *__restrict__ u = update.u, *__restrict__ w = update.w;
     const double ui = u[i], wi = w[i], vi = v[i];

@@ -22,7 +22,7 @@ struct voxelwise_box {
 
 /* Returns the real-world value of a voxel of the volume; NAN: padding. */
 static double
-value_of(const struct feature_volume *volume, const void *voxels, enum image_pixel pixel, int64_t z, int64_t i)
+real_value_at(const struct feature_volume *volume, const void *voxels, enum image_pixel pixel, int64_t z, int64_t i)
 {
     const size_t table = volume->tables > 1 ? (size_t)z : 0;
     if (volume->reals)
@@ -35,7 +35,7 @@ value_of(const struct feature_volume *volume, const void *voxels, enum image_pix
 
 /* Finds the box, with a margin that does not leave the volume. Returns false if the region is empty. */
 static bool
-find_box(const struct feature_region *region, int margin, struct voxelwise_box *box)
+voxelwise_box_find(const struct feature_region *region, int margin, struct voxelwise_box *box)
 {
     const struct feature_volume *volume = region->volume;
     const struct image_extent extent = feature_extent(volume);
@@ -54,7 +54,7 @@ find_box(const struct feature_region *region, int margin, struct voxelwise_box *
 /* Fills the values, and the levels with 1 for voxels that have levels, 0 for others. Returns the number of voxels of the maps,
  * which have 2 for the moment. */
 static int64_t
-fill_box(struct voxelwise_box *box, const struct texture_request *request)
+voxelwise_box_fill(struct voxelwise_box *box, const struct texture_request *request)
 {
     const struct feature_region *region = box->region;
     const struct feature_volume *volume = region->volume;
@@ -65,7 +65,7 @@ fill_box(struct voxelwise_box *box, const struct texture_request *request)
         const int64_t z = box->first[2] + line / box->size[1];
         const int64_t row = z * volume->rows + box->first[1] + line % box->size[1];
         for (int64_t x = box->first[0]; x < box->first[0] + box->size[0]; x++, at++) {
-            const double value = value_of(volume, voxels, pixel, z, row * volume->columns + x);
+            const double value = real_value_at(volume, voxels, pixel, z, row * volume->columns + x);
             const bool is_in = image_has(region->bits, volume->columns, row, x) && value >= region->kept[0] &&
                                value <= region->kept[1];
             box->values[at] = value;
@@ -78,7 +78,7 @@ fill_box(struct voxelwise_box *box, const struct texture_request *request)
 
 /* Lists the voxels of the maps. */
 static void
-list_voxels(const struct voxelwise_box *box, struct voxelwise_maps *maps)
+voxelwise_box_list(const struct voxelwise_box *box, struct voxelwise_maps *maps)
 {
     const int64_t slice = box->size[0] * box->size[1];
     int64_t count = 0;
@@ -117,8 +117,8 @@ make_voxelwise_levels(struct voxelwise_box *box, const struct texture_options *o
 
 /* Checks the memory of the maps, with those of earlier regions, and allocates it. */
 static int
-reserve_maps(const struct texture_request *request, const struct voxelwise_box *box, const struct texture_result *result,
-             struct voxelwise_maps *maps, struct error *error)
+reserve_maps(const struct texture_request *request, const struct voxelwise_box *box,
+             const struct texture_result *result, struct voxelwise_maps *maps, struct error *error)
 {
     const int features = voxelwise_count(request->options->voxelwise);
     const int64_t each = (int64_t)sizeof(double) * features + (int64_t)sizeof(int64_t);
@@ -127,11 +127,11 @@ reserve_maps(const struct texture_request *request, const struct voxelwise_box *
         bytes += result->voxelwise[m].count * each;
     bytes += box->size[0] * box->size[1] * box->size[2] * (int64_t)(sizeof(double) + sizeof(uint16_t));
     if (request->most_bytes > 0 && bytes > request->most_bytes)
-        return error_set(error, -E2BIG, CODE_JOB_TOO_LARGE,
-                         "the maps of %d features of %lld voxels need %.0f MiB of memory, and the job may take %.0f besides "
-                         "its volume: ask for fewer features",
-                         features, (long long)maps->count, (double)bytes / (1 << 20),
-                         (double)request->most_bytes / (1 << 20));
+        return error_set(
+            error, -E2BIG, CODE_JOB_TOO_LARGE,
+            "the maps of %d features of %lld voxels need %.0f MiB of memory, and the job may take %.0f besides "
+            "its volume: ask for fewer features",
+            features, (long long)maps->count, (double)bytes / (1 << 20), (double)request->most_bytes / (1 << 20));
     maps->voxels = calloc((size_t)maps->count + 1, sizeof *maps->voxels);
     maps->slices = calloc((size_t)maps->size[2] + 1, sizeof *maps->slices);
     maps->values = calloc((size_t)maps->count * (size_t)features + 1, sizeof *maps->values);
@@ -143,11 +143,11 @@ run_voxelwise(const struct texture_request *request, struct voxelwise_box *box, 
               struct voxelwise_maps *maps, struct error *error)
 {
     const struct texture_options *options = request->options;
-    maps->count = fill_box(box, request);
+    maps->count = voxelwise_box_fill(box, request);
     int rc = reserve_maps(request, box, result, maps, error);
     if (rc)
         return rc;
-    list_voxels(box, maps);
+    voxelwise_box_list(box, maps);
     rc = make_voxelwise_levels(box, options, error);
     if (rc)
         return rc;
@@ -172,7 +172,7 @@ voxelwise_measure(const struct texture_request *request, const struct feature_re
     const struct voxelwise_options *options = request->options->voxelwise;
     struct voxelwise_box box = {.region = region};
     struct voxelwise_maps maps = {.segment = named->segment, .label = named->label};
-    if (!find_box(region, options->masked ? 0 : options->radius, &box))
+    if (!voxelwise_box_find(region, options->masked ? 0 : options->radius, &box))
         return 0;
     const size_t count = (size_t)(box.size[0] * box.size[1] * box.size[2]);
     for (int axis = 0; axis < 3; axis++) {

@@ -145,8 +145,8 @@ map_of_features_pmap_make(const struct results *results, struct result_file *fil
     value_unit_times(value_unit_of(results->request->headers->instances, results->request->stack),
                      definition->value_power, definition->unit, unit);
     snprintf(kind, sizeof kind, "map_%zu_%" PRId32 "_%d", map.maps->group + 1, map.maps->segment, map.row + 1);
-    snprintf(explanation, sizeof explanation, "%s %s, radius %d%s", row->home, row->name, map.texture->voxelwise->radius,
-             map.texture->voxelwise->masked ? "" : ", not masked");
+    snprintf(explanation, sizeof explanation, "%s %s, radius %d%s", row->home, row->name,
+             map.texture->voxelwise->radius, map.texture->voxelwise->masked ? "" : ", not masked");
     snprintf(description, sizeof description, "%s, %s of %s", results->request->pipeline->name, definition->meaning,
              map.maps->segment > 0 ? map.maps->label : "the volume");
     explanation[64] = '\0'; /* the maximum of a LUT Explanation */

@@ -31,7 +31,7 @@ struct results_request {
     const void *voxels;                      /* stored values, grid->stack->pixel, x fastest */
     const struct feature_map *maps;
     size_t map_count;
-    const struct texture_groups *groups; /* with the responses of filters */
+    const struct texture_groups *groups;    /* with the responses of filters */
     const struct voxelwise_maps *voxelwise; /* maps of features */
     size_t voxelwise_count;
     int threads;

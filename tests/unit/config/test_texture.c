@@ -348,7 +348,7 @@ static const struct {
     {1, "texture.glcm: must be a group", TEXTURE("glcm = [ 1 ];")},
     {2,
      "texture.haralick: unknown option; this section has: profile, normalise, names, resample, filter, "
-     "response, regions, discretisation",
+     "response, voxelwise, regions, discretisation",
      TEXTURE("\nharalick = true;")},
     {2, "texture.glcm.level: unknown option", GLCM("\nlevel = 8;")},
     {2, "texture.regions: must be [ ... ] with at least one of \"segments\" or \"volume\"",
