@@ -62,6 +62,7 @@ step smooth check kernels_test_cuda_smooth
 step filter check kernels_test_cuda_filter
 step spectral check kernels_test_cuda_filter_spectral
 step images check kernels_test_cuda_image_type
+step voxelwise check kernels_test_cuda_voxelwise
 step runs timeout "$limit" python3 "$(dirname "$0")/gpu_runs.py" "$programs"
 PYTHONPATH=$(dirname "$0")/integ${PYTHONPATH:+:$PYTHONPATH} NOCTULE_BIN=$(realpath "$programs") step service timeout "$limit" \
     python3 -m pytest -q -s -p no:cacheprovider "$(dirname "$0")/gpu_service.py"
@@ -76,6 +77,7 @@ step memcheck-smooth sanitize memcheck kernels_test_cuda_smooth
 step memcheck-filter sanitize memcheck kernels_test_cuda_filter
 step memcheck-spectral sanitize memcheck kernels_test_cuda_filter_spectral
 step memcheck-images sanitize memcheck kernels_test_cuda_image_type
+step memcheck-voxelwise sanitize memcheck kernels_test_cuda_voxelwise
 # Racecheck is slow, so it runs cases of one or two jobs.
 CK_RUN_CASE=level_set step racecheck-level-set sanitize racecheck kernels_test_cuda
 CK_RUN_CASE=fuzzy step racecheck-fuzzy sanitize racecheck kernels_test_cuda
@@ -88,6 +90,7 @@ CK_RUN_CASE=parity step racecheck-smooth sanitize racecheck kernels_test_cuda_sm
 CK_RUN_CASE=parity step racecheck-filter sanitize racecheck kernels_test_cuda_filter
 CK_RUN_CASE=parity step racecheck-spectral sanitize racecheck kernels_test_cuda_filter_spectral
 step racecheck-images sanitize racecheck kernels_test_cuda_image_type
+step racecheck-voxelwise sanitize racecheck kernels_test_cuda_voxelwise
 step bench check noctule-bench --backend cuda
 step bench-resample check bench_resample cuda
 step bench-smooth check bench_smooth cuda

@@ -30,6 +30,7 @@ int gpu_bench_smooth(const struct gpu_bench *bench);
 int gpu_bench_filter(const struct gpu_bench *bench);
 int gpu_bench_texture(const struct gpu_bench *bench);
 int gpu_bench_features(const struct gpu_bench *bench);
+int gpu_bench_voxelwise(const struct gpu_bench *bench);
 
 /* Returns the median seconds of one bare copy of `bytes` from pinned memory to the first GPU. */
 double gpu_bench_bare_upload(int rounds, size_t bytes);
