@@ -3,6 +3,7 @@
 
 #include "base/filter_options.h"
 #include "base/text.h"
+#include "base/voxelwise_options.h"
 #include "service/cli/cli.h"
 
 #include <errno.h>
@@ -37,6 +38,9 @@ struct wish {
     double range[2], scale, outliers, padding;
     struct wish_values all, *now; /* of the file; those that settings change */
     const yaml_node_t *images;    /* the part imageType; NULL: absent */
+    bool maps, masked;            /* the part voxelSetting is there; maskedKernel */
+    double radius;                /* kernelRadius */
+    const yaml_node_t *names[8];  /* per class: the features that it names; NULL: all */
     int groups;
 };
 
@@ -251,6 +255,17 @@ read_crop(struct wish *wish, const char *name, yaml_node_t *value)
         read_whole(wish, name, value, 0, FILTER_MAX_AROUND, &wish->padding);
 }
 
+static void
+read_of_voxels(struct wish *wish, const char *name, yaml_node_t *value)
+{
+    if (strcmp(name, "kernelRadius") == 0)
+        read_whole(wish, name, value, 1, VOXELWISE_MAX_RADIUS, &wish->radius);
+    else if (strcmp(name, "maskedKernel") == 0)
+        wish->masked = node_is_true(value);
+    else
+        fprintf(wish->notes, "# %s: voxels beyond the region have no value (NaN)\n", name);
+}
+
 /* Reads a setting of an image type. */
 static void
 read_of_image(struct wish *wish, const char *name, yaml_node_t *value)
@@ -343,6 +358,10 @@ static const struct {
     {"geometryTolerance", read_without_effect},
     {"correctMask", read_without_effect},
     {"additionalInfo", read_without_effect},
+    {"kernelRadius", read_of_voxels},
+    {"maskedKernel", read_of_voxels},
+    {"initValue", read_of_voxels},
+    {"voxelBatch", read_without_effect},
 };
 
 static void
@@ -368,18 +387,22 @@ wish_read_setting(struct wish *wish, const char *name, yaml_node_t *value)
 
 static const struct {
     const char *name, *families;
+    const char *maps; /* the option of voxelwise; NULL: none */
+    enum voxelwise_family family;
 } classes[] = {
-    {"firstorder", "\"first-order\", \"intensity-histogram\""},
-    {"shape", "\"shape\", \"morphology\""},
-    {"glcm", "\"glcm\""},
-    {"glrlm", "\"glrlm\""},
-    {"glszm", "\"glszm\""},
-    {"gldm", "\"ngldm\""},
-    {"ngtdm", "\"ngtdm\""},
-    {"shape2D", "\"shape-2d\""}, /* with regions in one slice, and only if it is named */
+    {"firstorder", "\"first-order\", \"intensity-histogram\"", "first_order", VOXELWISE_FAMILY_first_order},
+    {"shape", "\"shape\", \"morphology\"", NULL, VOXELWISE_FAMILIES},
+    {"glcm", "\"glcm\"", "glcm", VOXELWISE_FAMILY_glcm},
+    {"glrlm", "\"glrlm\"", "glrlm", VOXELWISE_FAMILY_glrlm},
+    {"glszm", "\"glszm\"", "glszm", VOXELWISE_FAMILY_glszm},
+    {"gldm", "\"ngldm\"", "ngldm", VOXELWISE_FAMILY_ngldm},
+    {"ngtdm", "\"ngtdm\"", "ngtdm", VOXELWISE_FAMILY_ngtdm},
+    {"shape2D", "\"shape-2d\"", NULL, VOXELWISE_FAMILIES}, /* with regions in one slice, and only if it is named */
 };
 
 enum { CLASSES = sizeof classes / sizeof classes[0], CLASSES_OF_ALL = CLASSES - 1 };
+
+_Static_assert(CLASSES == sizeof((struct wish){0}.names) / sizeof((struct wish){0}.names[0]), "names of each class");
 
 static void
 wish_read_class(struct wish *wish, const char *name, const yaml_node_t *value, bool wanted[CLASSES])
@@ -387,8 +410,7 @@ wish_read_class(struct wish *wish, const char *name, const yaml_node_t *value, b
     for (int i = 0; i < CLASSES; i++)
         if (strcmp(name, classes[i].name) == 0) {
             wanted[i] = true;
-            if (value->type == YAML_SEQUENCE_NODE)
-                fprintf(wish->notes, "# featureClass %s: all features of the family are measured\n", name);
+            wish->names[i] = value->type == YAML_SEQUENCE_NODE ? value : NULL;
             return;
         }
     wish_refuse(wish, "featureClass %s is not available", name);
@@ -429,12 +451,13 @@ wish_read_all(struct wish *wish, bool wanted[CLASSES])
     for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start; pair < root->data.mapping.pairs.top; pair++) {
         const char *part = node_text(yaml_document_get_node(&wish->document, pair->key));
         const bool known = part && (strcmp(part, "setting") == 0 || strcmp(part, "imageType") == 0 ||
-                                    strcmp(part, "featureClass") == 0);
+                                    strcmp(part, "featureClass") == 0 || strcmp(part, "voxelSetting") == 0);
         if (!known) {
             wish_refuse(wish, "%s is not available", part ? part : "a name that is no text");
             continue;
         }
         has_classes |= strcmp(part, "featureClass") == 0;
+        wish->maps |= strcmp(part, "voxelSetting") == 0;
         if (strcmp(part, "imageType") == 0)
             wish->images = yaml_document_get_node(&wish->document, pair->value);
         else
@@ -454,12 +477,61 @@ is_of_shape(int class)
     return strncmp(classes[class].name, "shape", strlen("shape")) == 0;
 }
 
+/* Writes the names of the features of a class that are mapped. */
+static void
+wish_put_names(struct wish *wish, int class)
+{
+    const yaml_node_t *names = wish->names[class];
+    const char *before = "";
+    if (!names) {
+        fputs("\"all\"", wish->out);
+        return;
+    }
+    for (const yaml_node_item_t *item = names->data.sequence.items.start; item < names->data.sequence.items.top;
+         item++) {
+        const char *name = node_text(yaml_document_get_node(&wish->document, *item));
+        int row = 0;
+        while (row < VOXELWISE_FEATURES && !(voxelwise_rows[row].family == classes[class].family && name &&
+                                             strcmp(voxelwise_rows[row].pyradiomics, name) == 0))
+            row++;
+        if (row == VOXELWISE_FEATURES)
+            wish_refuse(wish, "voxelSetting: there is no map of %s %s", classes[class].name, name ? name : "");
+        else
+            fprintf(wish->out, "%s\"%s\"", before, voxelwise_rows[row].name);
+        before = ", ";
+    }
+}
+
+/* Begins a group of maps of features: those of the mask have none. Returns false if there are none. */
+static bool
+wish_begin_maps(struct wish *wish, const bool wanted[CLASSES])
+{
+    bool any = false;
+    for (int i = 0; i < CLASSES; i++)
+        any |= wanted[i] && classes[i].maps;
+    if (!any)
+        return false;
+    fprintf(wish->out,
+            "%s {\n    first_order = false;\n    voxelwise = { radius = %.0f; masked = %s; files = [ \"nifti\" ];",
+            wish->groups++ > 0 ? "," : "", wish->radius, wish->masked ? "true" : "false");
+    for (int i = 0; i < CLASSES; i++)
+        if (wanted[i] && classes[i].maps) {
+            fprintf(wish->out, "\n        %s = [ ", classes[i].maps);
+            wish_put_names(wish, i);
+            fputs(" ];", wish->out);
+        }
+    fputs(" };\n", wish->out);
+    return true;
+}
+
 /* Writes families, and options that do not depend on the image type. Returns false if there are none. */
 static bool
 wish_begin_group(struct wish *wish, const bool wanted[CLASSES], bool has_shape, bool has_others)
 {
     const char *before = "";
     bool any = false;
+    if (wish->maps)
+        return has_others && wish_begin_maps(wish, wanted);
     for (int i = 0; i < CLASSES; i++)
         any |= wanted[i] && (is_of_shape(i) ? has_shape : has_others);
     if (!any)
@@ -505,7 +577,8 @@ wish_put_levels(const struct wish *wish)
         fprintf(wish->out, "    discretisation = \"fixed-bin-number\";\n    levels = %.0f;\n", now->count);
     else
         wish_put_number(wish, "    discretisation = \"pyradiomics-bin-width\";\n    bin_width = ", now->width, ";\n");
-    fprintf(wish->out, "    aggregation = \"%s\";\n", now->flat ? "2.5d-direction-merged" : "3d-averaged");
+    if (!wish->maps)
+        fprintf(wish->out, "    aggregation = \"%s\";\n", now->flat ? "2.5d-direction-merged" : "3d-averaged");
     if (now->shift != 0)
         wish_put_number(wish, "    energy_shift = ", now->shift, ";\n");
     if (now->alpha != 0)
@@ -619,8 +692,13 @@ wish_conclude(struct wish *wish, const bool wanted[CLASSES])
 {
     const double *mm = wish->spacing;
     bool has_original = !wish->images;
+    for (int i = 0; i < CLASSES && !wish->maps; i++)
+        if (wish->names[i])
+            fprintf(wish->notes, "# featureClass %s: all features of the family are measured\n", classes[i].name);
     if (wanted[CLASSES - 1] && !wish->all.flat)
         wish_refuse(wish, "featureClass shape2D needs the setting force2D: true");
+    if (wish->maps && (wish->all.flat || wish->all.alpha != 0))
+        wish_refuse(wish, "voxelSetting: force2D and gldm_a are not available");
     if (wish->resamples && !(mm[0] == mm[1] && (mm[1] == mm[2] || mm[2] == 0) && mm[0] > 0))
         wish_refuse(wish, "resampledPixelSpacing must be three equal numbers, or two and 0 for slices that stay");
     if (wish->has_range && wish->sigma_range && !(wish->range[0] == -wish->range[1] && wish->range[1] > 0))
@@ -674,6 +752,8 @@ profile_pyradiomics_print(const char *file)
                         .interpolator = "cubic",
                         .scale = 1,
                         .padding = 5,
+                        .masked = true,
+                        .radius = 1,
                         .all = {.width = 25,
                                 .use_spacing = true,
                                 .level = 1,

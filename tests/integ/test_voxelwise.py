@@ -16,7 +16,7 @@ import SimpleITK
 from conftest import BIN, EMULATED, SOURCE, needs_emulator, phantom
 from test_pmap import assert_dciodvfy_is_content
 from test_responses import PADDING, planes
-from test_run_images import ball, write_pair
+from test_run_images import ball, noctule, write_pair
 from test_run_images import run as run_images  # noqa: F401
 from texture_runs import TYPE
 
@@ -106,6 +106,52 @@ def test_all_features_of_pyradiomics(run_images, theirs, tmp_path, radius, maske
         found = whole(tmp_path / "out" / f"map-1-1-{family}-{name}.nii.gz", inside.shape, affine)
         count = assert_same(found, expected[family, name], name, inside, flat)
         assert count > 0.5 * inside.sum() or name == "maximal_correlation_coefficient", name
+
+
+PARAMETERS = """
+setting: {{ binWidth: 20, {} }}
+imageType: {{ Original: {{}}, {} }}
+featureClass: {{ firstorder: [ 10Percentile, Entropy ], glcm: [ Contrast, Imc1 ], gldm: [ DependenceVariance ], shape: }}
+voxelSetting: {{ kernelRadius: 2, maskedKernel: {}, initValue: nan, voxelBatch: 1000 }}
+"""
+
+
+@pytest.mark.parametrize("setting, image_type, masked", (("", "", True), ("normalize: true, normalizeScale: 100", "", True),
+                                                        ("label: 1", "Square: {}", True), ("", "Gradient: {}", False)))
+def test_a_parameter_file(run_images, theirs, tmp_path, setting, image_type, masked):  # noqa: F811
+    """Of voxelSetting becomes a pipeline with the maps that pyradiomics makes."""
+    values, inside = ball((9, 12, 13), 3)
+    image, mask = write_pair(tmp_path, np.rint(values * 300).astype(np.int16), inside, 1)
+    file = tmp_path / "parameters.yaml"
+    file.write_text(PARAMETERS.format(setting, image_type, str(masked).lower()))
+    printed = noctule("profiles", "--pyradiomics", file)
+    assert printed.returncode == 0, printed.stderr
+    (tmp_path / "group.conf").write_text(printed.stdout)
+    run_images("-o", tmp_path / "out", "--image", tmp_path / "image.nrrd", "--mask", tmp_path / "mask.nrrd",
+               more='\n@include "group.conf"\n')
+    maps = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(image, mask, voxelBased=True)
+    maps = {name: map_ for name, map_ in maps.items() if not name.startswith("diagnostics")}
+    names = {(FAMILIES[family], peer): (family, name) for family, name, peer in ROWS}
+    assert len(maps) == 5 * (1 + bool(image_type)) == len(list((tmp_path / "out").glob("map-*")))
+    for key, map_ in maps.items():
+        kind, *peer = key.split("_")
+        family, name = names[tuple(peer)]
+        expected = SimpleITK.GetArrayFromImage(SimpleITK.Resample(map_, image, SimpleITK.Transform(),
+                                                                  SimpleITK.sitkNearestNeighbor, np.nan))
+        group = 1 + (kind != "original")
+        found = whole(tmp_path / "out" / f"map-{group}-1-{family}-{name}.nii.gz", inside.shape,
+                      np.diag((-0.7310, -0.9170, 2.3190, 1.0)))
+        assert assert_same(found, expected, name, inside) == inside.sum(), key
+
+
+def test_parameter_files_that_are_not_possible(tmp_path):
+    file = tmp_path / "parameters.yaml"
+    for text, message in (("featureClass: { glcm: [ SumVariance ] }\nvoxelSetting: { kernelRadius: 1 }", "no map of glcm SumVariance"),
+                          ("featureClass: { glcm: }\nvoxelSetting: { kernelRadius: 9 }", "from 1 to 5"),
+                          ("setting: { force2D: true }\nfeatureClass: { glcm: }\nvoxelSetting:", "force2D")):
+        file.write_text(text)
+        refused = noctule("profiles", "--pyradiomics", file)
+        assert refused.returncode != 0 and message in refused.stderr, refused.stderr
 
 
 @pytest.fixture
