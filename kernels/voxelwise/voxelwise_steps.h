@@ -432,43 +432,44 @@ voxelwise_matrix_features(const struct voxelwise_plan *plan, const struct voxelw
         (double)(plan->tables->logarithms[n] - matrix->logarithms) * plan->step / all;
 }
 
+/* Returns the level of the voxel that is `away` steps from a voxel of a window; -1: it is beyond the window. */
+FILTER_INLINE int
+voxelwise_step(const struct voxelwise_plan *plan, const uint16_t *window, const struct voxelwise_direction *way,
+               int voxel, int away)
+{
+    const int side = plan->side;
+    const int x = voxel % side + away * way->step[0], y = voxel / side % side + away * way->step[1];
+    const int z = voxel / side / side + away * way->step[2];
+
+    if (x < 0 || x >= side || y < 0 || y >= side || z < 0 || z >= side)
+        return -1;
+    return window[voxel + away * way->offset];
+}
+
 /* Counts the runs of a direction. Returns whether a line has more than one voxel. */
 FILTER_INLINE bool
 voxelwise_glrlm_count(const struct voxelwise_plan *plan, const uint16_t *window, int number,
                       struct voxelwise_matrix *matrix)
 {
     struct voxelwise_direction way;
-    const int side = plan->side;
     bool lines = false;
 
     voxelwise_find_direction(plan, number, &way);
-    for (int z = 0; z < side; z++)
-        for (int y = 0; y < side; y++)
-            for (int x = 0; x < side; x++) {
-                const uint16_t *voxel = window + (z * side + y) * side + x;
-                const int back[3] = {x - way.step[0], y - way.step[1], z - way.step[2]};
-                const bool has_before =
-                    back[0] >= 0 && back[0] < side && back[1] >= 0 && back[1] < side && back[2] >= 0;
-                const uint16_t before = has_before ? voxel[-way.offset] : 0;
-                int at[3] = {x, y, z}, length = 1;
-                bool runs = true;
+    for (int voxel = 0; voxel < voxelwise_voxels(plan); voxel++) {
+        const int level = window[voxel];
+        int length = 1, next;
 
-                if (*voxel == 0 || before == *voxel)
-                    continue;
-                for (;; voxel += way.offset) { /* to the next voxel of the line, if there is one */
-                    if (at[0] < way.first[0] || at[0] >= way.end[0] || at[1] < way.first[1] || at[1] >= way.end[1] ||
-                        at[2] >= way.end[2])
-                        break;
-                    for (int axis = 0; axis < 3; axis++)
-                        at[axis] += way.step[axis];
-                    runs = runs && voxel[way.offset] == *voxel;
-                    length += runs;
-                    lines |= voxel[way.offset] > 0;
-                    if (!runs && lines)
-                        break;
-                }
-                voxelwise_matrix_add(plan, matrix, window[(z * side + y) * side + x], length);
-            }
+        if (level == 0 || voxelwise_step(plan, window, &way, voxel, -1) == level)
+            continue;
+        while ((next = voxelwise_step(plan, window, &way, voxel, length)) == level)
+            length++;
+        voxelwise_matrix_add(plan, matrix, level, length);
+        lines |= length > 1;
+        for (int away = length; !lines && next >= 0; away++) { /* after a gap */
+            lines = next > 0;
+            next = voxelwise_step(plan, window, &way, voxel, away + 1);
+        }
+    }
     return lines;
 }
 
@@ -576,9 +577,9 @@ voxelwise_ngldm(const struct voxelwise_plan *plan, const struct voxelwise_memory
 /* The least common multiple of 1 to 26: sums of quotients by numbers of neighbours are whole multiples of its inverse. */
 #define VOXELWISE_MULTIPLE INT64_C(26771144400)
 
-/* Adds the deviations of the voxels of a window from the mean of their neighbours, by level. */
+/* Adds the deviations of the voxels of a window from the mean of their neighbours, by level: multiples that are below 2^53. */
 FILTER_INLINE void
-voxelwise_tones_add(const struct voxelwise_plan *plan, const uint16_t *window, uint16_t *counts, int64_t *deviations)
+voxelwise_tones_add(const struct voxelwise_plan *plan, const uint16_t *window, uint16_t *counts, double *deviations)
 {
     for (int i = 0; i < plan->levels; i++)
         counts[i] = 0;
@@ -601,7 +602,7 @@ voxelwise_tones_add(const struct voxelwise_plan *plan, const uint16_t *window, u
         const int64_t apart = level * neighbours - sum;
 
         counts[level - 1]++;
-        deviations[level - 1] += (apart < 0 ? -apart : apart) * (VOXELWISE_MULTIPLE / neighbours);
+        deviations[level - 1] += (double)((apart < 0 ? -apart : apart) * (VOXELWISE_MULTIPLE / neighbours));
     }
 }
 
@@ -610,7 +611,7 @@ voxelwise_ngtdm(const struct voxelwise_plan *plan, const struct voxelwise_memory
                 double features[VOXELWISE_MOST])
 {
     const int n = plan->levels;
-    int64_t *deviations = (int64_t *)memory->numbers;
+    double *deviations = memory->numbers;
     double *level = memory->numbers + n, *p = level + n, *s = p + n;
     double voxels = 0, weighted = 0, sum = 0, contrast = 0, busyness = 0, complexity = 0, strength = 0;
     int count = 0;
@@ -621,7 +622,7 @@ voxelwise_ngtdm(const struct voxelwise_plan *plan, const struct voxelwise_memory
             continue;
         level[count] = i + 1;
         p[count] = memory->counts[i];
-        s[count++] = (double)deviations[i] / (double)VOXELWISE_MULTIPLE;
+        s[count++] = deviations[i] / (double)VOXELWISE_MULTIPLE;
         voxels += memory->counts[i];
     }
     for (int i = 0; i < count; i++) {
