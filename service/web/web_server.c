@@ -54,6 +54,7 @@ struct web_server_job {
     char *body; /* of a POST; NULL: none */
     size_t body_size, body_capacity;
     bool is_reading, is_upload; /* the body of an upload is the file request.upload */
+    bool is_refused;            /* an upload: its body is read without effect, then comes the answer */
     struct MHD_Connection *connection;
     struct web_server_client *client;
     struct web_server_queue *queue;
@@ -394,10 +395,14 @@ web_server_read_body(struct web_server *server, struct web_server_job *job, cons
 {
     if (*size > job->body_capacity - job->body_size)
         return MHD_NO; /* more than Content-Length */
+    if (*size == 0 && job->is_refused) {
+        job->is_reading = false;
+        return web_server_send(server, job->connection, &job->answer, job->since_ms);
+    }
     if (*size > 0) {
-        if (!job->is_upload)
+        if (job->body)
             memcpy(job->body + job->body_size, body, *size);
-        else if (durable_write_all(job->request.upload, body, *size)) /* memory is short */
+        if (job->is_upload && durable_write_all(job->request.upload, body, *size)) /* memory is short */
             return MHD_NO;
         job->body_size += *size;
         *size = 0;
@@ -419,16 +424,19 @@ web_server_keep(struct web_server *server, const struct web_server_job *asked, e
 {
     struct web_server_job *job = malloc(sizeof *job);
     if (!job) {
+        free(asked->answer.bytes);
         web_server_leave_seat(server, asked->seat);
         web_server_leave_upload(server, asked);
         return MHD_NO;
     }
     *job = *asked;
     *state = job;
-    if (!job->request.posts)
+    if (!job->request.posts && !job->is_refused)
         return web_server_enqueue(server, job, turn);
     job->body_capacity = (size_t)strtoll(web_server_header(job->connection, "Content-Length"), NULL, 10);
     job->is_reading = true;
+    if (job->is_refused)
+        return MHD_YES;
     if (!job->is_upload)
         job->body = malloc(job->body_capacity + 1);
     else if ((job->request.upload = memfd_create("upload", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0)
@@ -501,6 +509,12 @@ web_server_on_request(void *context, struct MHD_Connection *connection, const ch
     if (turn != WEB_SERVER_NOW || job.request.posts)
         return web_server_keep(server, &job, turn, state);
     web_server_make(server, &job.request, status, why, &job.answer);
+    /* A proxy that still sends the file reads no answer, and reports an error of its own. */
+    job.is_refused = takes_posts == WEB_SERVER_UPLOADS && strcmp(method, "POST") == 0 &&
+                     status != MHD_HTTP_CONTENT_TOO_LARGE && status != MHD_HTTP_LENGTH_REQUIRED &&
+                     !*web_server_header(connection, "Expect");
+    if (job.answer.bytes && job.is_refused)
+        return web_server_keep(server, &job, turn, state);
     return job.answer.bytes ? web_server_send(server, connection, &job.answer, job.since_ms) : MHD_NO;
 }
 

@@ -339,7 +339,12 @@ def test_too_large_before_it_is_read(undecided):
         with connect(site, length) as link:
             answer = answer_of(link)
             assert answer.status == 413 and (length == 10 ** 30 or answer.json["code"] == "TOO_LARGE")
-    with connect(site, 256 * MIB, person="vera") as link:  # not her role: nothing is read
+    with connect(site, 3 * MIB, person="vera") as link:  # not her role: nothing is kept
+        link.sendall(bytes(2 * MIB))
+        assert held(site) == 0
+        link.sendall(bytes(MIB))
+        assert answer_of(link).status == 403
+    with connect(site, 256 * MIB, person="vera", Expect="100-continue") as link:  # nothing is read
         assert answer_of(link).status == 403
     with connect(site, "1e3") as link:
         assert answer_of(link).status in (400, 413)
