@@ -359,7 +359,7 @@ conf_pipeline_takes_own(const struct conf_pipeline *pipeline)
 unsigned
 conf_measured_regions(const struct conf_pipeline *pipeline)
 {
-    unsigned regions = 0;
+    unsigned regions = pipeline->changes ? CONF_SEGMENTS : 0;
     for (size_t g = 0; g < pipeline->texture_count; g++)
         regions |= pipeline->texture[g].regions;
     for (size_t i = 0; i < pipeline->segment_count; i++)

@@ -508,6 +508,7 @@ struct conf_pipeline {
     enum conf_unit_of_values unit;
     bool derived; /* accept reformats, projections and maps as images */
     enum conf_review review;
+    bool changes;             /* measure the change since the latest earlier study of the patient */
     bool unreviewed;          /* deliver results of segments with `trust` without a validation */
     char *series_description; /* "": derived from the name */
     int series_number;
@@ -940,7 +941,7 @@ char *conf_checked_text(const struct conf_pipeline *pipeline);
  * -ENOMEM. The caller must free *values. */
 int conf_accepted_labels(const struct conf *conf, const struct conf_program *program, uint16_t **values, size_t *count);
 
-/* Returns the regions that texture groups and quantities measure: enum conf_region, OR-ed. */
+/* Returns the regions that texture groups, quantities and changes measure: enum conf_region, OR-ed. */
 unsigned conf_measured_regions(const struct conf_pipeline *pipeline);
 
 /* Returns whether the segment is an unchanged region of an RTSTRUCT or SEG. */

@@ -349,6 +349,9 @@ database_read_field(sqlite3_stmt *statement, int column, const struct database_f
         return 0;
     case FIELD_TIME:
         return database_column_time(statement, column, member);
+    case FIELD_REAL:
+        *(double *)member = sqlite3_column_double(statement, column);
+        return 0;
     case FIELD_TEXT: {
         text = (const char *)sqlite3_column_text(statement, column);
         if (!text && sqlite3_column_type(statement, column) != SQLITE_NULL)

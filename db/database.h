@@ -174,11 +174,11 @@ bool database_quietly(struct database *db, const char *sql);
  *     static const struct database_shape job_shape =
  *         DATABASE_SHAPE("job", struct queue_job, JOB_FIELDS(JOB_FIELD));
  *
- * Kinds: INT64, INT32, BOOL, TIME (milliseconds, 0 for NULL), TEXT (malloc'd, "" for NULL) and
+ * Kinds: INT64, INT32, BOOL, TIME (milliseconds, 0 for NULL), REAL (0.0 for NULL), TEXT (malloc'd, "" for NULL) and
  * NAME(names), an enum by its name.
  */
 struct database_field {
-    enum { FIELD_INT64, FIELD_INT32, FIELD_BOOL, FIELD_TIME, FIELD_TEXT, FIELD_NAME } kind;
+    enum { FIELD_INT64, FIELD_INT32, FIELD_BOOL, FIELD_TIME, FIELD_REAL, FIELD_TEXT, FIELD_NAME } kind;
 
     const char *const *names;
     size_t name_count;
@@ -190,6 +190,7 @@ struct database_field {
 #define DATABASE_INT32                     FIELD_INT32, NULL, 0
 #define DATABASE_BOOL                      FIELD_BOOL, NULL, 0
 #define DATABASE_TIME                      FIELD_TIME, NULL, 0
+#define DATABASE_REAL                      FIELD_REAL, NULL, 0
 #define DATABASE_TEXT                      FIELD_TEXT, NULL, 0
 #define DATABASE_NAME(names)               FIELD_NAME, names, sizeof(names) / sizeof *(names)
 

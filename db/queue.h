@@ -449,6 +449,31 @@ int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
 int queue_earlier_results(struct queue *queue, int64_t job_id, char ***earlier, size_t *count);
 
 /*
+ * The result of the latest earlier study of the patient by the same pipeline, of a series with the same description if
+ * there are several: job, days until the study of the asking job, whether the same programs made the masks, study date
+ * (YYYYMMDD), and settings of the pipeline.
+ */
+struct queue_prior {
+    int64_t job; /* 0: there is none */
+    int32_t days;
+    bool same_programs;
+    char *study_date, *settings;
+};
+
+/* A value of a segment: "volume", or a quantity (base/quantities.def). */
+struct queue_prior_value {
+    char *label, *name, *unit;
+    double value;
+};
+
+/* Finds the earlier result, and notes it with the job. Clear it after use. */
+int queue_find_prior(struct queue *queue, int64_t job_id, struct queue_prior *prior);
+void queue_prior_clear(struct queue_prior *prior);
+/* Lists the values of a job. */
+int queue_prior_values(struct queue *queue, int64_t job_id, struct queue_prior_value **values, size_t *count);
+void queue_free_prior_values(struct queue_prior_value *values, size_t count);
+
+/*
  * READY -> RUNNING, attempts + 1, with worker and lane. Commit before the worker gets the job. A
  * lane of a worker runs one job at a time (-EBUSY). Returns -EAGAIN also if a late slice has
  * arrived meanwhile.

@@ -39,7 +39,7 @@ check_groups(const struct conf_pipeline *pipeline, const struct option_spot *spo
 static void
 check_report(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
-    bool any = false, of_objects = true;
+    bool any = pipeline->changes, of_objects = true;
     if (LOST(spot, pipeline->results) || LOST(spot, pipeline->sr_class) ||
         LOST_ANY(spot, pipeline->texture, pipeline->texture_count))
         return;
@@ -53,7 +53,7 @@ check_report(const struct conf_pipeline *pipeline, const struct option_spot *spo
     if (!any && !lists)
         option_refuse(spot, "results",
                       "\"sr\" requires measurements: give texture families, first_order or glcm, or quantities of a "
-                      "segment; only sr_class = \"comprehensive-3d\" with \"seg\" requires none");
+                      "segment, or changes; only sr_class = \"comprehensive-3d\" with \"seg\" requires none");
     else if ((conf_measured_regions(pipeline) & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG) &&
              !of_objects && !LOST_ANY(spot, pipeline->segments, pipeline->segment_count))
         option_refuse(spot, "results",
@@ -328,6 +328,8 @@ check_pipeline(const void *object, const struct option_spot *spot)
     check_groups(pipeline, spot);
     check_seg_grid(pipeline, spot);
     check_quantities(pipeline, spot);
+    if (pipeline->changes && pipeline->segment_count == 0)
+        option_refuse(spot, "changes", "there is no segment whose change could be measured: remove one of the two");
     if (pipeline->results & CONF_RESULT_SR)
         check_report(pipeline, spot);
 }
@@ -423,6 +425,9 @@ static const struct option_row pipeline_rows[] = {
              "headers; or a standardised uptake value of PET, computed per slice from the headers, which must have all "
              "attributes that it needs (SUV_* in codes.md): by body weight, lean body mass of James or of "
              "Janmahasatian, body surface area, or ideal body weight"},
+    {ROW(conf_pipeline, boolean, changes), "false", .later = true,
+     .help = "measure how the volume and the quantities of each segment changed since the latest earlier study of the "
+             "patient that this pipeline measured with the same settings (see docs/features.md)"},
     {ROW(conf_pipeline, boolean, derived), "false", .later = true,
      .help = "accept reformats, projections and maps as images; by default they are skipped with "
              "DERIVED_IMAGE"},

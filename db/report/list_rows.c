@@ -814,12 +814,16 @@ static const struct report_column web_job[] = {
     COLUMN(reviewed_by, "reviewed by", TEXT),
     COLUMN(corrects, "corrects job", NUMBER),
     AS(corrected_by, "corrected by", TEXT, "nullif(corrected_by, '')"),
+    AS(prior, "changes since", TEXT,
+       "'job ' || prior_job || ', study of ' || substr(prior_study_date, 1, 4) || '-' || "
+       "substr(prior_study_date, 5, 2) || '-' || substr(prior_study_date, 7)"),
     AS(removed, "results removed", TIME, "removed_at"),
 };
 
 #define SEGMENTS_OF_JOB(box_, centroid_, form)                                                                         \
     COLUMN(segment, "SEGMENT", NUMBER), COLUMN(label, "LABEL", TEXT),                                                  \
         AS(volume_ml, "VOLUME (ml)", NUMBER, "printf('%.2f', volume_ml)"),                                             \
+        AS(change, "CHANGE (ml)", NUMBER | DROP, "printf('%+.2f', volume_change_ml)"),                                 \
         AS(mean, "MEAN", NUMBER, OF_VOXELS "'%.6g', mean) END"),                                                       \
         AS(minimum, "MIN", NUMBER, OF_VOXELS "'%.6g', minimum) END"),                                                  \
         AS(maximum, "MAX", NUMBER, OF_VOXELS "'%.6g', maximum) END"),                                                  \
@@ -1129,8 +1133,8 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                                       "ORDER BY segment" MOST,
                               .mark = "segment"),
     /* A mark is the place among the features of the job. */
-    [WEB_JOB_QUANTITIES] = LIST("job_quantities", "Quantities", NULL, web_job_quantities, "v_features",
-                                .tail = "WHERE job = ?2 AND family = 'quantity' "
+    [WEB_JOB_QUANTITIES] = LIST("job_quantities", "Quantities and changes", NULL, web_job_quantities, "v_features",
+                                .tail = "WHERE job = ?2 AND family IN ('quantity', 'change') "
                                         "AND (?1 = '' OR place > CAST(?1 AS INTEGER)) ORDER BY place" MOST,
                                 .mark = "place"),
     [WEB_JOB_RESULTS] = LIST("job_results", "Results", NULL, web_job_results, "v_results",

@@ -18,6 +18,7 @@
 #include "service/pipeline/grid.h"
 #include "service/pipeline/image_file.h"
 #include "service/pipeline/measure/measure.h"
+#include "service/pipeline/measure/measure_changes.h"
 #include "service/pipeline/measure/measure_groups.h"
 #include "service/pipeline/measure/measure_quantities.h"
 #include "service/pipeline/results/results.h"
@@ -702,6 +703,11 @@ measure_texture(struct job *job)
                                                   .voxels = job->voxels,
                                                   .masks = job->segmentation.masks,
                                                   .watch = job->watch};
+    const struct geometry_stack *stack = job->source.grid.stack;
+    const struct changes_request changes = {.pipeline = job->pipeline,
+                                            .spec = job->spec,
+                                            .masks = job->segmentation.masks,
+                                            .spacing = stack->has_geometry ? stack->spacing : NULL};
     if (job->pipeline->texture_count == 0 && conf_measured_regions(job->pipeline) == 0)
         return 0;
     int rc = pipeline_enter(job->watch, "texture");
@@ -712,6 +718,8 @@ measure_texture(struct job *job)
         tell_whose_memory(job);
     if (rc == 0)
         rc = quantities_measure(&quantities, &result->features, &job->report->error);
+    if (rc == 0 && job->pipeline->changes)
+        rc = changes_measure(&changes, &result->features);
     if (rc == 0 && feature_set_order(&result->features))
         rc = error_set_system(&job->report->error, -ENOMEM, "measure texture");
     job->report->features = result->features;

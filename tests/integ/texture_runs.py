@@ -206,7 +206,7 @@ def measurements_of(group):
         yield (name_of(item)[:2], measured.FloatingPointValue, code_of(measured.MeasurementUnitsCodeSequence)[0],
                settings_of(item))
     for item in children(group, "CODE"):
-        if code_of(item.ConceptCodeSequence)[:2] in (("114000", "DCM"), ("114006", "DCM")):
+        if code_of(item.ConceptCodeSequence)[:2] in (("114000", "DCM"), ("114006", "DCM"), ("114007", "DCM")):
             yield name_of(item)[:2], None, None, settings_of(item)
 
 

@@ -34,6 +34,7 @@ extern "C" {
 enum sr_qualifier {
     SR_NOT_A_NUMBER,        /* 114000: not defined for this region */
     SR_MEASUREMENT_FAILURE, /* 114006: measurement failed */
+    SR_NOT_ATTEMPTED,       /* 114007: what it needs is missing */
 };
 
 /* A numeric setting of a measurement. */

@@ -169,6 +169,13 @@ sr_feature_concept(const char *ibsi, const char *name, const char *meaning)
         const char *name;
         struct coded_concept code;
     } others[] = {
+
+#define QUANTITY_VALUE(ID, quantity, name, ibsi, scheme, code, meaning, ...)                                           \
+    {name "_change", {"d_" #ID, CONCEPT_OWN_SCHEME, "Change of " meaning}},                                            \
+        {name "_relative_change", {"rd_" #ID, CONCEPT_OWN_SCHEME, "Relative change of " meaning}},
+#include "base/quantities.def"
+        {"volume_change", {"d_VOLUME", CONCEPT_OWN_SCHEME, "Change of Volume"}},
+        {"volume_relative_change", {"rd_VOLUME", CONCEPT_OWN_SCHEME, "Relative change of Volume"}},
         {"standard_deviation", {"386136009", "SCT", "Standard Deviation"}},
         /* Code Value has at most 16 characters, and some readers do not support Long Code Value. */
         {"maximal_correlation_coefficient", {"max_correlation", CONCEPT_OWN_SCHEME, "Maximal correlation coefficient"}},
@@ -207,6 +214,7 @@ sr_unit(const char *ucum)
         {"Bq/ml", "Becquerels/milliliter"},
         {"cm2/ml", "Centimeter**2/milliliter"},
         {"%", "Percent"},
+        {"d", "day"},
     };
     for (size_t i = 0; i < COUNT(meanings); i++) {
         if (strcmp(meanings[i][0], ucum) == 0)

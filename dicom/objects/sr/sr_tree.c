@@ -144,6 +144,7 @@ put_measurement(struct sr_writer *w, const struct sr_measurement *measurement)
     struct sr_branch item = sr_begin(w, SR_CONTAINS, absence ? "CODE" : "NUM", &measurement->concept);
     if (absence)
         sr_put_code(w, measurement->qualifier == SR_MEASUREMENT_FAILURE ? DCM("114006", "Measurement failure")
+                       : measurement->qualifier == SR_NOT_ATTEMPTED     ? DCM("114007", "Measurement not attempted")
                                                                         : DCM("114000", "Not a number"));
     else
         sr_put_number(w, measurement->value, &measurement->unit);

@@ -359,6 +359,7 @@ class SrVerifier
             else
                 walk.code(DSRTypes::RT_contains, code(value->concept),
                           value->qualifier == SR_MEASUREMENT_FAILURE ? CODE_DCM_MeasurementFailure
+                          : value->qualifier == SR_NOT_ATTEMPTED     ? CODE_DCM_MeasurementNotAttempted
                                                                      : CODE_DCM_NotANumber);
             walk.down();
             for (size_t i = 0; i < value->modifier_count; i++)

@@ -55,6 +55,10 @@ job_spec_write(const struct job_spec *spec, const char *path)
     }
     for (size_t i = 0; i < spec->earlier_count; i++)
         keyed_put(text.out, "earlier", spec->earlier[i]);
+    if (spec->prior)
+        keyed_put(text.out, "prior", spec->prior);
+    for (size_t i = 0; i < spec->prior_value_count; i++)
+        keyed_put(text.out, "prior_value", spec->prior_values[i]);
     fprintf(text.out, "end %zu\n", spec->input_count + spec->object_count + spec->mask_count);
     error = text_close(&text);
     if (error == 0)
@@ -73,7 +77,7 @@ job_spec_write(const struct job_spec *spec, const char *path)
 struct job_reader {
     struct keyed_reader text;
     struct job_spec *spec;
-    size_t input_rooms[2], object_capacity, mask_capacity, accepted_capacity, earlier_capacity;
+    size_t input_rooms[2], object_capacity, mask_capacity, accepted_capacity, earlier_capacity, prior_capacity;
     bool has_id, ended;
 };
 
@@ -173,11 +177,8 @@ job_take_line(struct job_reader *reader)
     const struct {
         const char *key;
         char **value;
-    } texts[] = {{"stack", &spec->stack},
-                 {"output", &spec->output},
-                 {"device", &spec->device_serial_number},
-                 {"validated", &spec->validated},
-                 {"settings", &spec->settings}};
+    } texts[] = {{"stack", &spec->stack},         {"output", &spec->output}, {"device", &spec->device_serial_number},
+                 {"validated", &spec->validated}, {"prior", &spec->prior},   {"settings", &spec->settings}};
 
     const char *key, *text;
     int rc = keyed_split(&reader->text, &key, &text);
@@ -202,6 +203,9 @@ job_take_line(struct job_reader *reader)
         return job_take_slices(reader, text);
     if (strcmp(key, "earlier") == 0)
         return job_take_earlier(reader, text);
+    if (strcmp(key, "prior_value") == 0)
+        return keyed_take_item(&reader->text, text, &spec->prior_values, &spec->prior_value_count,
+                               &reader->prior_capacity);
     if (strcmp(key, "corrects") == 0)
         return keyed_take_number(&reader->text, text, &spec->corrects);
     if (strcmp(key, "end") == 0)
@@ -289,6 +293,10 @@ job_spec_free(struct job_spec *spec)
     for (size_t i = 0; i < spec->earlier_count; i++)
         free(spec->earlier[i]);
     free(spec->earlier);
+    for (size_t i = 0; i < spec->prior_value_count; i++)
+        free(spec->prior_values[i]);
+    free(spec->prior_values);
+    free(spec->prior);
     free(spec->stack);
     free(spec->settings);
     free(spec->validated);

@@ -23,6 +23,8 @@
  *     mask_sha256 4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865
  *     mask_identity 53c234e5e8472b6ac51c1ae1cab3fe06fad053beb8ebfd8977b010655bfdd3c3
  *     earlier sr.dcm 2.25.7 2.25.8 1.2.3 1.2.840.10008.5.1.4.1.1.88.34 2.25.5 2.25.6 1.2.3 1.2.840.10008.5.1.4.1.1.88.22
+ *     prior 5 364 20250102 same
+ *     prior_value Brain\x09volume\x09ml\x091412.5
  *     end 3
  *
  * A line that begins with a tab continues the value of the line before it, after a line break.
@@ -34,6 +36,9 @@
  * the last object has the masks. `slices` is optional: the jobs that write the file of the slice viewer, "review" or "all". `sha256` is optional and belongs to the input before it. The lines of a mask follow its `program`. `earlier` is optional. It names a result that this
  * pipeline has already made of the series: its file name and its SOP Instance, Series Instance,
  * Study Instance and SOP Class UID. If that result replaced another one, the UIDs of the replaced one follow.
+ * `prior` is optional: the job of an earlier study with whose values this job compares its own, the days between the
+ * studies, the earlier date, and whether the settings that define segments and values are the same. A `prior_value` is
+ * the label of a segment, the name of a value, its unit (UCUM), and the value.
  */
 #ifndef NOCTULE_SERVICE_COMMON_JOBS_JOB_FILE_H
 #define NOCTULE_SERVICE_COMMON_JOBS_JOB_FILE_H
@@ -69,6 +74,9 @@ struct job_spec {
     char **sha256;  /* digest of each input when it was received, or NULL; NULL: no digests */
     char **objects; /* absolute paths of annotation objects (RTSTRUCT, SEG, SR) */
     size_t object_count;
+    char *prior;         /* "JOB DAYS DATE same|other": the earlier study of the job, see job_file.h; NULL: none */
+    char **prior_values; /* of its segments, as in the file */
+    size_t prior_value_count;
     int64_t corrects;       /* job whose masks the last object corrects, or 0 */
     struct job_mask *masks; /* one per program that the pipeline names */
     size_t mask_count;

@@ -19,6 +19,7 @@
 #include "service/daemon/spool.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,37 @@ jobs_add_correction(const struct core *core, const struct queue_job *job, struct
     return 0;
 }
 
+/* Adds the values of the latest earlier study of the patient. */
+static int
+jobs_add_prior(const struct core *core, const struct queue_job *job, const char *digest, struct job_spec *spec)
+{
+    struct queue_prior prior;
+    struct queue_prior_value *values = NULL;
+    size_t count = 0;
+    char theirs[TRUST_DIGEST] = "";
+    struct conf_pipeline *earlier = NULL;
+    int rc = queue_find_prior(core->queue, job->id, &prior);
+    if (rc == 0 && prior.job)
+        rc = queue_prior_values(core->queue, prior.job, &values, &count);
+    if (rc == 0 && prior.job && conf_pipeline_from_text(prior.settings, &earlier, NULL) == 0)
+        rc = trust_digest(earlier, theirs);
+    conf_pipeline_free(earlier);
+    if (rc == 0 && prior.job) {
+        spec->prior_values = calloc(count + 1, sizeof *spec->prior_values);
+        if (!spec->prior_values ||
+            asprintf(&spec->prior, "%" PRId64 " %d %s %s", prior.job, prior.days, prior.study_date,
+                     prior.same_programs && strcmp(digest, theirs) == 0 ? "same" : "other") < 0)
+            rc = -ENOMEM;
+    }
+    for (size_t i = 0; rc == 0 && i < count; i++, spec->prior_value_count++)
+        if (asprintf(&spec->prior_values[i], "%s\t%s\t%s\t%.17g", values[i].label, values[i].name, values[i].unit,
+                     values[i].value) < 0)
+            rc = -ENOMEM;
+    queue_free_prior_values(values, count);
+    queue_prior_clear(&prior);
+    return rc;
+}
+
 /* Writes the job's file. Returns -ENODATA if it lacks a mask: then it waits, or has failed. `pipeline`: the job's own, NULL: unreadable settings, which the worker reports. */
 static int
 jobs_write_file(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline)
@@ -101,6 +133,8 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
         error = trust_digest(pipeline, digest);
     if (!error && pipeline)
         error = queue_validated(core->queue, digest, &spec.validated);
+    if (!error && pipeline && pipeline->changes)
+        error = jobs_add_prior(core, job, digest, &spec);
     if (!error)
         error = file && spec.output ? job_spec_write(&spec, file) : -ENOMEM;
     job_inputs_free(&spec);
@@ -110,6 +144,10 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
     for (size_t i = 0; i < spec.earlier_count; i++)
         free(spec.earlier[i]);
     free(spec.earlier);
+    for (size_t i = 0; i < spec.prior_value_count; i++)
+        free(spec.prior_values[i]);
+    free(spec.prior_values);
+    free(spec.prior);
     free(spec.validated);
     free(spec.objects);
     free(spec.output);

@@ -63,6 +63,10 @@ assert_same(const struct job_spec *a, const struct job_spec *b)
         for (size_t k = 0; k < a->masks[i].accepted_count; k++)
             ck_assert_uint_eq(a->masks[i].accepted[k], b->masks[i].accepted[k]);
     }
+    ck_assert_pstr_eq(a->prior, b->prior);
+    ck_assert_uint_eq(a->prior_value_count, b->prior_value_count);
+    for (size_t i = 0; i < a->prior_value_count; i++)
+        ck_assert_str_eq(a->prior_values[i], b->prior_values[i]);
     ck_assert_uint_eq(a->earlier_count, b->earlier_count);
     for (size_t i = 0; i < a->earlier_count; i++)
         ck_assert_str_eq(a->earlier[i], b->earlier[i]);
@@ -133,6 +137,9 @@ START_TEST(hostile_texts_read_back)
                                    {text, text, text, text, NULL, 0}};
         spec.masks = masks;
         spec.mask_count = 2;
+        spec.prior = text;
+        spec.prior_values = inputs;
+        spec.prior_value_count = 3;
         assert_round_trip(&spec);
         free(text);
     }

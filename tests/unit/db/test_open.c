@@ -359,11 +359,11 @@ START_TEST(views_have_their_columns)
                    "source_step_min_mm,source_step_max_mm,straightened,straightened_because,"
                    "broken_expectation,broken_label,broken_found,broken_low,broken_high,rule,"
                    "programs,program_runs,manufacturer,model,kernel,kvp,slice_thickness_min_mm,slice_thickness_max_mm,"
-                   "corrects,corrected_by,correction_uid"},
+                   "corrects,corrected_by,correction_uid,prior_job,prior_study_date"},
         {"v_segments", "job,segment,label,method,voxels,volume_ml,mean,minimum,maximum,unit,first_column,"
                        "last_column,first_row,last_row,first_slice,last_slice,width_mm,height_mm,depth_mm,x_mm,"
                        "y_mm,z_mm,pipeline,stack,series_uid,series_description,revision,state,measured_at,"
-                       "superseded_by"},
+                       "superseded_by,prior_job,prior_study_date,volume_change_ml,volume_change_percent"},
         {"v_breaches", "job,place,segment,label,expectation,found,low,high,text,pipeline,"
                        "series_uid,state"},
         {"v_review", "job,pipeline,stack,series_uid,modality,body_part,series_description,revision,"

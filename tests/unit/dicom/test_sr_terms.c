@@ -199,6 +199,8 @@ START_TEST(absences)
     ck_assert_int_eq(measurement.qualifier, SR_NOT_A_NUMBER);
     sr_make_absent(&measurement, "NOT_DISCRETISED");
     ck_assert_int_eq(measurement.qualifier, SR_MEASUREMENT_FAILURE);
+    sr_make_absent(&measurement, "NO_PRIOR");
+    ck_assert_int_eq(measurement.qualifier, SR_NOT_ATTEMPTED);
     measurement = (struct sr_measurement){.value = 7};
     sr_make_absent(&measurement, "SOMETHING_ELSE");
     ck_assert_str_eq(measurement.absence, "SOMETHING_ELSE");
