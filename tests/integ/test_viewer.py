@@ -1,6 +1,7 @@
 """The page of a job in Chromium: the slice viewer by keys, pointers and touch; without scripts; accessibility by axe."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -126,6 +127,16 @@ def test_the_viewer_by_mouse_and_keys(daemon, tmp_path):
         x, y = page.evaluate("(() => { const r = document.querySelector('.v-stage').getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()")
         page.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-100)
         shown(page, f"cor/{(counts['cor'] - 1) // 2 + 1}")
+
+        # Values are only as exact as the file has them, and the viewer states it.
+        error = json.loads(site.text(planes))["error_max"]
+        page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        found = page.evaluate("document.querySelector('.v-value').textContent")
+        assert re.fullmatch(rf"-?[\d.]+ ± {error:g} HU" if error else r"-?[\d.]+ HU", found), found
+        note = page.evaluate("(document.querySelector('.v-foot .v-rounded') || {}).textContent || ''")
+        assert note == (f"Values are rounded to ±{error:g} HU at most" if error else "")
+        assert error > 0  # noise in a narrow window
+
         before = page.evaluate("document.querySelector('.v-told').textContent")
         page.call("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, button="left", buttons=1, clickCount=1)
         page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + 60, y=y + 30, button="left", buttons=1)
