@@ -350,12 +350,11 @@ void
 uploads_frame(struct uploads *uploads, struct proto_reader *reader)
 {
     struct message_examined examined;
-    struct upload *upload;
     if (message_read_examined(reader, &examined))
         return;
-    TAILQ_FOREACH(upload, &uploads->all, next)
-    if (upload->number == examined.number)
-        break;
+    struct upload *upload = TAILQ_FIRST(&uploads->all);
+    while (upload && upload->number != examined.number)
+        upload = TAILQ_NEXT(upload, next);
     if (!upload || upload->is_copying || upload->is_accepted)
         return;
     crash_point("daemon_at_examined");
@@ -384,9 +383,8 @@ uploads_receiver_gone(struct uploads *uploads)
 void
 uploads_web_gone(struct uploads *uploads)
 {
-    struct upload *upload;
-    TAILQ_FOREACH(upload, &uploads->all, next)
-    upload->token = -1;
+    for (struct upload *upload = TAILQ_FIRST(&uploads->all); upload; upload = TAILQ_NEXT(upload, next))
+        upload->token = -1;
 }
 
 int
