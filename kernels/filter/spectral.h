@@ -128,6 +128,15 @@ spectral_is_zero(const struct spectral_plan *plan, double plus, double minus)
     return plan->radial && plus > 4 && minus > 4;
 }
 
+/* Returns whether the transfer function is 0 at a place along z. */
+SPECTRAL_INLINE bool
+spectral_is_outside(const struct spectral_plan *plan, const struct spectral_sums *sums, int64_t kz)
+{
+    const double plus = sums->plus + plan->axis[2].plus[kz], minus = sums->minus + plan->axis[2].minus[kz];
+
+    return plan->radial & ((plus > 4) | (plus < 0.25)) & ((minus > 4) | (minus < 0.25));
+}
+
 /* Returns the transfer function without -i. */
 SPECTRAL_INLINE double
 spectral_gain(const struct spectral_plan *plan, const struct spectral_sums *sums, int64_t kz)

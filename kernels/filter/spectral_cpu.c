@@ -122,6 +122,21 @@ spectral_slice_back(const struct spectral_task *task, struct fft_lanes *space, i
         spectral_rows_back(task, space, y, z);
 }
 
+/* Returns whether the transfer function is 0 at all places of a group of columns in a row. */
+static bool
+spectral_group_is_zero(const struct spectral_task *task, int64_t g, int64_t y)
+{
+    const int64_t columns = task->own->plan.axis[0].fft.side;
+
+    for (int64_t k = g * FFT_LANES; k < (g + 1) * FFT_LANES && k < columns; k++) {
+        const struct spectral_sums sums = spectral_sums_at(&task->own->plan, k, y);
+
+        if (!spectral_is_zero(&task->own->plan, sums.plus, sums.minus))
+            return false;
+    }
+    return true;
+}
+
 /* Multiplies the lines along z at row y with the transfer function. */
 static void
 spectral_depths(const struct spectral_task *task, struct fft_lanes *space, int64_t y)
@@ -129,9 +144,16 @@ spectral_depths(const struct spectral_task *task, struct fft_lanes *space, int64
     const struct spectral_plan *plan = &task->own->plan;
     const int64_t side = plan->axis[2].fft.side, slices = task->lane->base.extent.slices;
 
-    for (int64_t g = 0; g < task->own->groups; g++)
+    for (int64_t g = 0; g < task->own->groups; g++) {
+        const bool is_zero = spectral_group_is_zero(task, g, y);
+
         for (int64_t first = 0; first < slices; first += side) { /* one, or the slices */
             struct fft_lanes *found;
+
+            for (int64_t z = 0; z < side && is_zero; z++)
+                spectrum_row(task, y, first + z)[g] = (struct fft_lanes){0};
+            if (is_zero)
+                continue;
 
             for (int64_t z = 0; z < side; z++)
                 space[z] = spectrum_row(task, y, first + z)[g];
@@ -141,6 +163,7 @@ spectral_depths(const struct spectral_task *task, struct fft_lanes *space, int64
             for (int64_t z = 0; z < side; z++)
                 spectrum_row(task, y, first + z)[g] = found[z];
         }
+    }
 }
 
 static void
