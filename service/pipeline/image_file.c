@@ -279,6 +279,9 @@ struct image_decoding {
     enum image_pixel pixel;
     int64_t plane_voxels;
     int32_t *plane_of; /* of each slice of the file; -1: not in the stack */
+    int64_t end;       /* of the present slice, in voxels of the file, which come in order */
+    int64_t shift;     /* from these to voxels of the stack */
+    bool absent;       /* the slice is not in the stack */
     double *reals;     /* NULL: the image has none */
     struct image_rescale rescale;
 };
@@ -298,7 +301,7 @@ image_fill_run(void *voxels, enum image_pixel pixel, int64_t first, int64_t coun
 static int
 image_take_voxels(void *context, int64_t first, double value, int64_t count, struct error *error)
 {
-    const struct image_decoding *decoding = context;
+    struct image_decoding *decoding = context;
     const struct image_range range = image_pixel_range(decoding->pixel);
     const double real = value;
     if (decoding->reals)
@@ -306,13 +309,17 @@ image_take_voxels(void *context, int64_t first, double value, int64_t count, str
     if (!(value >= range.lo && value <= range.hi && value == rint(value)))
         return error_set(error, -EIO, CODE_FILE_UNREADABLE, "the image changed while it was read");
     while (count > 0) {
-        const int64_t slice = first / decoding->plane_voxels, at = first % decoding->plane_voxels;
-        const int64_t run = count < decoding->plane_voxels - at ? count : decoding->plane_voxels - at;
-        const int32_t plane = decoding->plane_of[slice];
-        if (plane >= 0)
-            image_fill_run(decoding->voxels, decoding->pixel, plane * decoding->plane_voxels + at, run, value);
-        for (int64_t i = 0; plane >= 0 && decoding->reals && i < run; i++)
-            decoding->reals[plane * decoding->plane_voxels + at + i] = real;
+        if (first >= decoding->end) {
+            const int64_t slice = first / decoding->plane_voxels;
+            decoding->end = (slice + 1) * decoding->plane_voxels;
+            decoding->absent = decoding->plane_of[slice] < 0;
+            decoding->shift = (decoding->plane_of[slice] - slice) * decoding->plane_voxels;
+        }
+        const int64_t run = count < decoding->end - first ? count : decoding->end - first;
+        if (!decoding->absent)
+            image_fill_run(decoding->voxels, decoding->pixel, first + decoding->shift, run, value);
+        for (int64_t i = 0; !decoding->absent && decoding->reals && i < run; i++)
+            decoding->reals[first + decoding->shift + i] = real;
         first += run;
         count -= run;
     }
