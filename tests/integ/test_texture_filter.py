@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import numpy as np
+import pydicom
 import pytest
 from conftest import BIN, EMULATED, needs_emulator
 from scipy import ndimage, signal
@@ -120,6 +121,48 @@ def test_statistics_of_responses(measure, tmp_path, rescale):
             assert math.isclose(told[feature], value, rel_tol=1e-7, abs_tol=1e-5), (name, feature)
     assert {f["value"] for f in found if f["name"] == "voxel_count"} == {((values >= -100) & (values <= 200)).sum()}
     assert all(f["range"] == [-90, 400] for f in found if f["family"] == "first-order")
+
+
+# Codes of IBSI (arXiv:2006.05470) and of 99NOCTULE in docs/conformance.md.
+CODES = {'kind = "mean"; size = 3;': "S60F", 'kind = "log"; sigma_mm = 1.2;': "L6PA", 'kind = "laws"; kernels = "L5E5S5";': "JTXT",
+         'kind = "wavelet"; wavelet = "sym4"; kernels = "LHL";': "25BO",
+         'kind = "gabor"; sigma_mm = 1.5; gamma = 0.8; lambda_mm = 3.0; theta_degrees = 45.0;': "Q88H",
+         'kind = "simoncelli";': "SIMONCELLI", 'kind = "riesz-log"; sigma_mm = 1.2; kernels = "110";': "RIESZ_LOG",
+         'kind = "riesz-simoncelli"; kernels = "110";': "RIESZ_SIMONCELLI", 'kind = "pyradiomics-square";': "PYRAD_SQUARE",
+         'kind = "pyradiomics-squareroot";': "PYRAD_SQUAREROOT", 'kind = "pyradiomics-logarithm";': "PYRAD_LOGARITHM",
+         'kind = "pyradiomics-exponential";': "PYRAD_EXP", 'kind = "pyradiomics-gradient";': "PYRAD_GRADIENT",
+         'kind = "pyradiomics-lbp-2d";': "PYRAD_LBP_2D", 'kind = "pyradiomics-lbp-3d"; harmonic = "m2";': "PYRAD_LBP_3D",
+         'kind = "pyradiomics-wavelet"; wavelet = "bior2.2"; kernels = "HLL";': "PYRAD_WAVELET",
+         'kind = "pyradiomics-log"; sigma_mm = 1.0;': "PYRAD_LOG"}
+
+
+def test_the_report_and_the_table_name_each_filter(tmp_path):
+    """With its code and its settings."""
+    series(tmp_path / "in", shifted(), SPACING)
+    groups = ", ".join(f'{{ families = [ "first-order" ]; first_order = false; filter = {{ {text} }}; }}' for text in CODES)
+    text = pipeline("@", [RANGE], ("seg", "sr")).replace("{ @ }", f"( {groups} )")
+    (tmp_path / "noctule.conf").write_text(f'root = "{tmp_path / "root"}";' + text)
+    subprocess.run([BIN / "noctule", "--config", tmp_path / "noctule.conf", "run", "--pipeline", "texture", "--output", tmp_path / "out",
+                    "--cohort", tmp_path / "in"], check=True, timeout=300)
+    (report,) = tmp_path.glob("out/**/sr.dcm")
+    found = {}
+
+    def visit(items):
+        for item in items:
+            parts = item.get("ContentSequence", [])
+            named = {part.ConceptNameCodeSequence[0].CodeValue: part for part in parts if "ConceptNameCodeSequence" in part}
+            if "FILTER" in named:
+                code = named["FILTER"].ConceptCodeSequence[0]
+                found.setdefault((code.CodeValue, code.CodingSchemeDesignator), set()).add(named["FILTER_SETTINGS"].TextValue)
+            visit(parts)
+
+    visit([pydicom.dcmread(report)])
+    assert found.keys() == {(code, "IBSI" if len(code) == 4 else "99NOCTULE") for code in CODES.values()}
+    assert all(len(settings) == 1 for settings in found.values())
+    columns = (tmp_path / "out" / "cohort.csv").read_text().splitlines()[0]
+    for text in CODES:  # a minus before a digit is "m"
+        kind = text.split('"')[1].replace("-2d", "m2d").replace("-3d", "m3d").replace("-", "_")
+        assert f".{kind}." in columns, kind
 
 
 def parts(folder):

@@ -59,7 +59,8 @@ while read -r code; do
     grep -qw -- "$code" <<<"$reports" && continue
     echo "section 4.2 of $statement lacks the code $code of reports"
     failures=$((failures + 1))
-done < <(grep -hoE '\{"[A-Za-z0-9_]+", CONCEPT_(OWN|IBSI)_SCHEME' dicom/objects/sr/sr_*.c | cut -d'"' -f2 | sort -u)
+done < <({ grep -hoE '\{"[A-Za-z0-9_]+", CONCEPT_(OWN|IBSI)_SCHEME' dicom/objects/sr/sr_*.c | cut -d'"' -f2
+    sed -nE 's/^(FILTER|INTERPOLATION|AGGREGATION|DIMENSION)\([^"]*"[^"]*", [A-Z]+, "([A-Z0-9_]+)".*/\2/p' base/terms.def; } | sort -u)
 compare version "$(sed -nE 's/^project\(.*VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)" \
     "$(sed -nE 's/^Noctule, version ([0-9.]+)\..*/\1/p' "$statement")"
 exit $((failures > 0))
