@@ -222,6 +222,9 @@ bind_value(struct database *db, sqlite3_stmt *statement, int index, const struct
                                    (long long)value->as.i);
         rc = sqlite3_bind_text(statement, index, time, ISO_TIME_LENGTH, SQLITE_TRANSIENT);
         break;
+    case VALUE_BLOB:
+        rc = sqlite3_bind_blob64(statement, index, value->as.b, value->size, SQLITE_STATIC);
+        break;
     }
     if (rc == SQLITE_NOMEM)
         return database_refuse(db, -ENOMEM, "out of memory");

@@ -49,13 +49,16 @@ int database_text(struct database *db, const char *sql, char *text, size_t size)
 /* ------------------------------------------------------------------------------ statements --- */
 
 struct database_value {
-    enum { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT, VALUE_TIME } kind;
+    enum { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT, VALUE_TIME, VALUE_BLOB } kind;
 
     union {
         int64_t i;
         double d;
         const char *s;
+        const void *b;
     } as;
+
+    size_t size; /* of a blob */
 };
 
 static inline struct database_value
@@ -81,6 +84,13 @@ static inline struct database_value
 value_text(const char *value)
 {
     return (struct database_value){.kind = VALUE_TEXT, .as.s = value};
+}
+
+/* The bytes must live until database_end(). */
+static inline struct database_value
+value_blob(const void *bytes, size_t size)
+{
+    return (struct database_value){.kind = VALUE_BLOB, .as.b = bytes, .size = size};
 }
 
 /* NULL stays NULL. */

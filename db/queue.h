@@ -967,6 +967,12 @@ struct queue_configuration {
 int queue_set_configuration(struct queue *queue, const struct queue_configuration *is, int64_t now_ms);
 
 /*
+ * Makes one block of coded histograms (pattern_blocks.c) if enough rows have none, or a block again that lost rows. Sets
+ * *more if it did: there may be another one to make.
+ */
+int queue_block_patterns(struct queue *queue, bool *more);
+
+/*
  * Checks the invariants at the head of transaction.c. Returns 0, -EUCLEAN with the violation, or
  * the error of reading. For tests; without NDEBUG each commit calls it and aborts.
  */

@@ -284,6 +284,33 @@ FROM pattern_histogram h
 JOIN job j ON j.id = h.job_id AND j.state NOT IN ('REVIEW', 'REJECTED')
 JOIN series s ON s.id = j.series_id;
 
+-- Distances of the pattern histograms of two regions with equal settings on equal pixel grids. Choose one job: each pair
+-- takes 0.2 ms. `noctule similar` has the same numbers for a million regions.
+CREATE VIEW v_pattern_distances AS
+SELECT job, segment, label, pattern, settings, other_job, other_segment, other_label, other_pipeline, other_series_uid,
+    json_extract(sums, '$[0]') / 2 AS chi_square, json_extract(sums, '$[1]') AS l1,
+    max(1 - json_extract(sums, '$[2]') / sqrt(json_extract(sums, '$[3]') * json_extract(sums, '$[4]')), 0.0) AS cosine
+FROM (
+    SELECT h.job_id AS job, h.segment_number AS segment, h.label, h.pattern, h.settings, o.job_id AS other_job,
+        o.segment_number AS other_segment, o.label AS other_label, k.pipeline AS other_pipeline,
+        s.series_uid AS other_series_uid,
+        (SELECT json_array(sum(iif(p + q > 0, (p - q) * (p - q) / (p + q), 0.0)), sum(abs(p - q)), sum(p * q), sum(p * p),
+            sum(q * q))
+        FROM (SELECT sum(p) AS p, sum(q) AS q FROM (
+            SELECT key, 1.0 * value / (SELECT sum(value) FROM json_each(h.counts)) AS p, 0.0 AS q FROM json_each(h.counts)
+            UNION ALL
+            SELECT key, 0.0, 1.0 * value / (SELECT sum(value) FROM json_each(o.counts)) FROM json_each(o.counts))
+            GROUP BY key)) AS sums
+    FROM pattern_histogram h
+    JOIN job j ON j.id = h.job_id AND j.state IN ('DONE', 'EMPTY')
+    JOIN pattern_histogram o ON o.pattern = h.pattern AND o.settings = h.settings AND o.job_id <> h.job_id
+        AND o.counts GLOB '*[1-9]*'
+    JOIN job k ON k.id = o.job_id AND k.state IN ('DONE', 'EMPTY') AND k.superseded_by IS NULL
+        AND round(k.spacing_x_mm, 6) IS round(j.spacing_x_mm, 6) AND round(k.spacing_y_mm, 6) IS round(j.spacing_y_mm, 6)
+        AND (coalesce(k.straightened, '') <> '') = (coalesce(j.straightened, '') <> '')
+    JOIN series s ON s.id = k.series_id
+    WHERE h.counts GLOB '*[1-9]*');
+
 -- Each job has a series. SQLite reads the right side of a left join only where a column of it is used.
 CREATE VIEW v_deliveries AS
 SELECT d.id AS delivery, d.job_id AS job, d.destination, d.state, d.attempts, d.kind, d.path,

@@ -72,6 +72,10 @@ _noctule() {
         options='--pipeline --since --modality --all-revisions --dictionary --reasons --failed'
         kind=nothing
         ;;
+    similar)
+        options='--segment --by --distance --pipeline --spacing --limit --evaluate --labels --csv --json'
+        kind=nothing
+        ;;
     series)
         options='--state --series --code --modality --accession --patient --sender --since --limit --watch --interval --json'
         kind=nothing
@@ -203,7 +207,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain compare validate run-job status report list jobs review show features cohort series programs validations destinations deliveries retry submit cancel accept reject undo hold release pause resume drain priority complete ack resend purge pull quarantine reload ping check-config doctor echo presets profiles version help'
+    local commands='run explain compare validate run-job status report list jobs review show features cohort similar series programs validations destinations deliveries retry submit cancel accept reject undo hold release pause resume drain priority complete ack resend purge pull quarantine reload ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
@@ -255,6 +259,14 @@ _noctule() {
     cohort:--modality) kind=nothing ;;
     cohort:--dictionary) kind=files ;;
     cohort:--reasons) kind=files ;;
+    similar:--segment | similar:-s) kind=nothing ;;
+    similar:--by) words='lbp tlbap lanadp patterns glcm' ;;
+    similar:--distance) words='chi-square l1 cosine euclidean' ;;
+    similar:--pipeline | similar:-p) kind=pipelines ;;
+    similar:--spacing) kind=nothing ;;
+    similar:--limit) kind=nothing ;;
+    similar:--evaluate) words='patient study series job label pipeline modality body_part manufacturer model station description' ;;
+    similar:--labels) kind=files ;;
     series:--state) words='GATHERING SETTLED REFUSED' ;;
     series:--series) kind=nothing ;;
     series:--code) kind=nothing ;;

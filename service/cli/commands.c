@@ -36,9 +36,10 @@ const struct cli_command cli_help = {.name = "help",
 
 static const struct cli_command *const processing[] = {&cli_run,      &cli_explain, &cli_compare,
                                                        &cli_validate, &cli_run_job, NULL};
-static const struct cli_command *const reading[] = {
-    &cli_status, &cli_report, &cli_list,     &cli_jobs,        &cli_review,       &cli_show,       &cli_features,
-    &cli_cohort, &cli_series, &cli_programs, &cli_validations, &cli_destinations, &cli_deliveries, NULL};
+static const struct cli_command *const reading[] = {&cli_status,       &cli_report,     &cli_list,     &cli_jobs,
+                                                    &cli_review,       &cli_show,       &cli_features, &cli_cohort,
+                                                    &cli_similar,      &cli_series,     &cli_programs, &cli_validations,
+                                                    &cli_destinations, &cli_deliveries, NULL};
 static const struct cli_command *const steering[] = {
     &cli_retry,        &cli_submit, &cli_cancel, &cli_accept,     &cli_reject,   &cli_undo,     &cli_hold,
     &cli_release_held, &cli_pause,  &cli_resume, &cli_drain,      &cli_priority, &cli_complete, &cli_ack,

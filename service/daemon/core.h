@@ -68,6 +68,7 @@ struct core {
     struct notifications *notifications;
     struct due jobs_due, programs_due, deliveries_due; /* time of the next check for work to start */
     int64_t windows_due_ms;                            /* next opening or closing of a window; 0: unknown */
+    int64_t blocks_due_ms;                             /* next check for pattern blocks, of clock_steady_ms() */
     int receiver;                                      /* slot; -1: not added yet */
     int web;                                           /* slot, empty if no web UI is configured; -1: not added yet */
     struct receiver_state reception;

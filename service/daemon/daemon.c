@@ -552,6 +552,7 @@ daemon_on_tick(uv_timer_t *timer)
     reviews_tick(core);
     alert_daemon_tick(core);
     notifications_tick(core->notifications);
+    pattern_blocks_tick(core);
     daemon_announce((struct daemon *)core);
     daemon_notify_status((struct daemon *)core);
 }

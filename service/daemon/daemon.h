@@ -25,6 +25,9 @@ int daemon_main(const struct daemon_options *options);
 /* Checks the free space, and pauses or resumes reception and jobs. */
 void disk_watch(struct core *core);
 
+/* Makes blocks of pattern histograms if due (similar_blocks.c). Must be called each second. */
+void pattern_blocks_tick(struct core *core);
+
 /* ------------------------------------------------------------------------------ orphans.c ---- */
 
 /* Returns 0 or the -errno of the database. Blocks. A later report of the same file by the receiver changes no row. */

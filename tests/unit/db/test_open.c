@@ -447,6 +447,8 @@ START_TEST(views_have_their_columns)
         {"v_pattern_histograms",
          "job,segment,label,pattern,settings,counts,pipeline,stack,series_uid,series_description,"
          "revision,measured_at,superseded_by"},
+        {"v_pattern_distances", "job,segment,label,pattern,settings,other_job,other_segment,other_label,"
+                                "other_pipeline,other_series_uid,chi_square,l1,cosine"},
         {"v_destinations", "destination,pending,sending,delayed,sent,failed,cancelled,uncommitted,"
                            "oldest_waiting_at,next_attempt_at,last_sent_at,down_since,down_reason"},
         {"v_alerts", "alert,severity,since_at,changed_at,size,text"},
@@ -473,7 +475,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "40");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "41");
     sample_close(&sample);
 }
 
