@@ -4,6 +4,7 @@
 #include "db/report.h"
 #include "service/common/clock.h"
 #include "service/common/json.h"
+#include "service/web/web_similar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -228,6 +229,13 @@ const struct api_route api_routes[] = {
          .is_of_job = true),
     LIST("jobs/{job}/events", BROWSE_EVENTS, .summary = "Events of a job, oldest first (v_events)", .is_of_job = true),
     LIST("jobs/{job}/features", BROWSE_FEATURES, .summary = "Features of a job (v_features)", .is_of_job = true),
+    {.path = "jobs/{job}/similar",
+     .summary = "Regions of other jobs with a similar texture, the most similar first; no statement about a disease",
+     .kind = API_ANSWER,
+     .answer = web_similar_answer,
+     .parameters = web_similar_parameters,
+     .types = {JSON, CSV},
+     .is_of_job = true},
     {.path = "jobs/{job}/planes",
      .summary = "The file of a job for the slice viewer: size, unit, window, segments, views, and the largest error "
                 "of its values (`error_max`; 0: exact)",

@@ -1,6 +1,7 @@
 /* web_job.c - the page of a job: slices, results, deliveries, timeline, provenance, events. */
 #include "service/web/web_assets.h"
 #include "service/web/web_decide.h"
+#include "service/web/web_similar.h"
 #include "service/web/web_viewer.h"
 
 #include "db/report.h"
@@ -212,6 +213,8 @@ job_put_all(const struct web_view *view, const struct report_table *job, struct 
         fprintf(view->beside, "<a class=\"button\" href=\"review?id=%" PRId64 "\">Review</a>",
                 web_request_number(view->request, REQUEST_id));
     int rc = job_open_in_viewer(view, report_cell(job, 0, "series_uid"), error);
+    if (rc == 0 && state && (strcmp(state, "DONE") == 0 || strcmp(state, "EMPTY") == 0))
+        rc = web_similar_link(view, web_request_number(view->request, REQUEST_id), error);
     fputs("<div class=\"columns\"><div class=\"stack\">", out);
     web_viewer_put(view, web_request_number(view->request, REQUEST_id), "job");
     if (rc == 0)

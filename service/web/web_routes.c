@@ -12,6 +12,7 @@
 #include "service/web/web_decide.h"
 #include "service/web/web_frame.h"
 #include "service/web/web_planes.h"
+#include "service/web/web_similar.h"
 #include "service/web/web_view.h"
 
 #include <errno.h>
@@ -114,6 +115,7 @@ static const struct web_route routes[] = {
     {.path = "/queue", .moved = "work?state=WAITING"},
     {.path = "/failures", .moved = "work?state=FAILED"},
     {.path = "/job", .title = "Job", .menu = "/work", .view = web_view_job, .runs_script = true},
+    {.path = "/similar", .title = "Similar texture", .menu = "/work", .view = web_view_similar},
     {.path = "/series", .title = "Series", .menu = "/work", LISTS(WEB_SERIES, WEB_SERIES_JOBS, WEB_SERIES_STACKS)},
     {.path = "/search", .title = "Search", .menu = "/work", .view = web_view_search, .reads_body = true},
     {.path = "/login", .title = "Log in", .view = web_view_login, .post = web_log_in, .open = true},

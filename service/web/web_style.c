@@ -15,6 +15,7 @@ __asm__(".pushsection .rodata\n"
         STYLE("overview.css")
         STYLE("reports.css")
         STYLE("review.css")
+        STYLE("similar.css")
         ".byte 0\n"
         ".size web_style, . - web_style\n"
         ".popsection\n");
