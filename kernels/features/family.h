@@ -79,14 +79,13 @@ struct value_list;
  */
 struct feature_region {
     const struct feature_volume *volume;
-    size_t number;                 /* index among the volume's regions */
-    const void *prepared;          /* by the family's `prepare` */
-    const void *form;              /* by the family's `form`, for `values`; NULL: `values` makes it */
-    const uint64_t *bits;          /* as in struct image_mask; NULL: the whole volume */
-    const uint64_t *histograms;    /* [tables][values] of texture_histogram_run, intensity mask */
-    double kept[2];                /* real-world values kept by re-segmentation; -INFINITY .. INFINITY: all */
-    double extremes[2];            /* real-world, of the intensity mask; INFINITY, -INFINITY: it is empty */
-    const struct value_list *list; /* with reals: the values of the intensity mask (statistics.h) */
+    size_t number;              /* index among the volume's regions */
+    const void *prepared;       /* by the family's `prepare` */
+    const void *form;           /* by the family's `form`, for `values`; NULL: `values` makes it */
+    const uint64_t *bits;       /* as in struct image_mask; NULL: the whole volume */
+    const uint64_t *histograms; /* [tables][values] of texture_histogram_run, intensity mask */
+    double kept[2];             /* real-world values kept by re-segmentation; -INFINITY .. INFINITY: all */
+    double extremes[2];         /* real-world, of the intensity mask; INFINITY, -INFINITY: it is empty */
     /* The reason for missing levels, or level_of[tables][values] (texture.h) and their number. */
     enum feature_missing no_levels;
     const uint16_t *level_of;

@@ -29,35 +29,76 @@ value_list_bytes(const struct feature_region *largest, size_t set)
     const size_t voxels = (size_t)image_voxels(&extent);
 
     (void)set;
-    if (largest->volume->reals)
-        return voxels * sizeof(struct value_count);
+    if (largest->volume->reals) /* and the sorted values, twice */
+        return voxels * (sizeof(struct value_count) + 2 * sizeof(uint64_t));
     return (entries < voxels ? entries : voxels) * sizeof(struct value_count);
 }
 
-/* Sorts keys by their bytes, the lowest first. Bytes that all keys share take no pass. `other` has the same size. Returns
- * the sorted keys, which are in one of the two. */
+enum {
+    SORT_BYTES = 4, /* upper bytes of keys, by which all are sorted at first: few of them are equal */
+    SORT_FEW = 16,  /* keys that are inserted one by one */
+};
+
+/* Sorts keys by bytes first .. end - 1, the lowest first. Bytes that all keys share take no pass. `other` has the same size.
+ * Returns the sorted keys, which are in one of the two. */
 static uint64_t *
-sort_keys(uint64_t *keys, uint64_t *other, size_t count)
+sort_keys_by(uint64_t *keys, uint64_t *other, size_t count, int first, int end)
 {
-    for (int shift = 0; shift < 64; shift += 8) {
-        size_t starts[256] = {0}, next = 0;
+    size_t starts[8][256] = {{0}};
 
-        for (size_t i = 0; i < count; i++)
-            starts[keys[i] >> shift & 255]++;
-        if (count > 0 && starts[keys[0] >> shift & 255] == count)
+    for (size_t i = 0; i < count; i++)
+        for (int byte = first; byte < end; byte++)
+            starts[byte][keys[i] >> 8 * byte & 255]++;
+    for (int byte = first; byte < end; byte++) {
+        const int shift = 8 * byte;
+        size_t *const own = starts[byte];
+        size_t next = 0;
+
+        if (count > 0 && own[keys[0] >> shift & 255] == count)
             continue;
-        for (int byte = 0; byte < 256; byte++) {
-            const size_t own = starts[byte];
+        for (int value = 0; value < 256; value++) {
+            const size_t start = next;
 
-            starts[byte] = next;
-            next += own;
+            next += own[value];
+            own[value] = start;
         }
         for (size_t i = 0; i < count; i++)
-            other[starts[keys[i] >> shift & 255]++] = keys[i];
+            other[own[keys[i] >> shift & 255]++] = keys[i];
         uint64_t *const sorted = other;
 
         other = keys;
         keys = sorted;
+    }
+    return keys;
+}
+
+static void
+sort_few_keys(uint64_t *keys, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        const uint64_t key = keys[i];
+        size_t at = i;
+
+        for (; at > 0 && keys[at - 1] > key; at--)
+            keys[at] = keys[at - 1];
+        keys[at] = key;
+    }
+}
+
+/* Sorts keys. `other` has the same size. Returns the sorted keys, which are in one of the two. */
+static uint64_t *
+sort_keys(uint64_t *keys, uint64_t *other, size_t count)
+{
+    size_t end;
+
+    keys = sort_keys_by(keys, other, count, 8 - SORT_BYTES, 8);
+    for (size_t first = 0; first < count; first = end) {
+        for (end = first + 1; end < count && keys[end] >> 8 * (8 - SORT_BYTES) == keys[first] >> 8 * (8 - SORT_BYTES);)
+            end++;
+        if (end - first <= SORT_FEW)
+            sort_few_keys(keys + first, end - first);
+        else if (sort_keys_by(keys + first, other, end - first, 0, 8 - SORT_BYTES) == other)
+            memcpy(keys + first, other, (end - first) * sizeof(*keys));
     }
     return keys;
 }
@@ -83,7 +124,7 @@ value_list_count(const uint64_t *sorted, size_t count, struct value_list *list)
 }
 
 int
-value_list_of_reals(const double *reals, const struct image_extent *extent, const uint64_t *bits,
+value_list_of_reals(const double *reals, const struct image_extent *extent, const uint64_t *bits, const double kept[2],
                     struct value_list *list)
 {
     const int64_t columns = extent->columns, rows = extent->rows * extent->slices;
@@ -92,7 +133,7 @@ value_list_of_reals(const double *reals, const struct image_extent *extent, cons
     *list = (struct value_list){.size = 0};
     for (int64_t y = 0; y < rows; y++)
         for (int64_t x = 0; x < columns; x++)
-            count += image_has(bits, columns, y, x) && !isnan(reals[y * columns + x]);
+            count += image_has(bits, columns, y, x);
     uint64_t *keys = malloc((2 * count + 1) * sizeof(*keys)), *next = keys;
 
     if (!keys)
@@ -102,12 +143,13 @@ value_list_of_reals(const double *reals, const struct image_extent *extent, cons
         for (int64_t x = 0; x < columns; x++) {
             const double value = reals[y * columns + x] + 0.0; /* not -0 */
 
-            if (!image_has(bits, columns, y, x) || isnan(value))
+            if (!image_has(bits, columns, y, x) || !(value >= kept[0]) || !(value <= kept[1]))
                 continue;
             memcpy(next, &value, sizeof(*next));
             *next ^= *next >> 63 ? UINT64_MAX : UINT64_C(1) << 63;
             next++;
         }
+    count = (size_t)(next - keys);
     value_list_count(sort_keys(keys, keys + count, count), count, list);
     list->total = (double)count;
     free(keys);
@@ -122,12 +164,9 @@ value_list_make(const struct feature_region *region, struct value_list *list)
     size_t filled = 0;
 
     if (volume->reals) {
-        *list = *region->list;
-        list->items = malloc((list->size + 1) * sizeof(*list->items));
-        if (!list->items)
-            return -ENOMEM;
-        memcpy(list->items, region->list->items, list->size * sizeof(*list->items));
-        return 0;
+        const struct image_extent extent = feature_extent(volume);
+
+        return value_list_of_reals(volume->reals, &extent, region->bits, region->kept, list);
     }
     for (size_t i = 0; i < all; i++)
         filled += region->histograms[i] > 0;

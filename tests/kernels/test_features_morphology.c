@@ -669,9 +669,11 @@ compare_values(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Ascending and unique, with values of both signs, zeros of both signs and infinities. */
+/* Ascending and unique, with values of both signs, zeros of both signs, infinities, and values that are almost equal; all, some or none
+ * of them. */
 START_TEST(lists_of_real_values)
 {
+    static const double kept[][2] = {{-INFINITY, INFINITY}, {-1, 1000 + 0x1p-36}, {1e300, -1e300}};
     static const double odd[] = {0.0, -0.0, INFINITY, -INFINITY, 5e-324, -5e-324, 1.7e308, -1.7e308, 1, 1, -1};
     const struct image_extent extent = {70, 5, 3};
     double *values = make_reals((int64_t[]){70, 5, 3}, 3), sorted[70 * 5 * 3];
@@ -680,13 +682,16 @@ START_TEST(lists_of_real_values)
     size_t count = 0, at = 0;
 
     memcpy(values + 100, odd, sizeof(odd));
+    for (int i = 200; i < 700; i++) /* that differ in their last bits only */
+        values[i] = i < 600 ? 1000 + (double)(ref_random(&random_state) % 300) * 0x1p-43
+                            : 2000 + i % 50 + (double)(ref_random(&random_state) % 9) * 0x1p-42;
     for (int i = 0; i < 2 * 5 * 3; i++)
         bits[i] = ref_random(&random_state) | (i == 2 || i == 3 ? UINT64_MAX : 0);
     for (int i = 0; i < 70 * 5 * 3; i++)
-        if (bits[i / 70 * 2 + i % 70 / 64] >> i % 70 % 64 & 1 && !isnan(values[i]))
+        if (bits[i / 70 * 2 + i % 70 / 64] >> i % 70 % 64 & 1 && values[i] >= kept[_i][0] && values[i] <= kept[_i][1])
             sorted[count++] = values[i];
     qsort(sorted, count, sizeof(*sorted), compare_values);
-    ck_assert_int_eq(value_list_of_reals(values, &extent, bits, &list), 0);
+    ck_assert_int_eq(value_list_of_reals(values, &extent, bits, kept[_i], &list), 0);
     ck_assert_double_eq(list.total, (double)count);
     for (size_t i = 0; i < list.size; i++) {
         ck_assert(i == 0 || list.items[i].value > list.items[i - 1].value);
@@ -724,7 +729,7 @@ main(void)
     tcase_add_loop_test(tcase, pairs_of_real_values, 0, sizeof(pair_boxes) / sizeof(pair_boxes[0]));
     tcase_add_test(tcase, boxes_of_pairs_that_are_too_large);
     tcase_add_loop_test(tcase, peaks_of_real_values, 0, 3);
-    tcase_add_test(tcase, lists_of_real_values);
+    tcase_add_loop_test(tcase, lists_of_real_values, 0, 3);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

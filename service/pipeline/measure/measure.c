@@ -35,7 +35,6 @@ struct step {
     uint64_t *histograms;           /* [tables][values], of the current region */
     uint16_t *level_of;             /* the same, as levels */
     const uint64_t **regions;       /* the whole volume */
-    struct value_list list;         /* with reals: of the current region */
     uint32_t *wide;                 /* levels of the current region; NULL: at most TEXTURE_MAX_LEVELS */
     void *prepared[FEATURE_FAMILIES];
     const char *value_unit;
@@ -203,18 +202,6 @@ make_levels(struct step *step, struct feature_region *region)
         leave_out_padding(step, true);
     const struct texture_levels levels = {region->levels, step->level_of, volume->tables};
     return texture_levels_hold(step->request->lane, &levels, step->error);
-}
-
-/* Lists the real-world values of a region. */
-static int
-list_values(struct step *step, struct feature_region *region)
-{
-    const struct image_extent extent = feature_extent(&step->volume);
-    if (value_list_of_reals(step->volume.reals, &extent, region->bits, &step->list))
-        return out_of_memory(step);
-    resegment_list(step->volume.options, &step->list, region->kept, region->extremes);
-    region->list = &step->list;
-    return 0;
 }
 
 /* Fills the lane with the levels of a region, and their histogram. Without levels, all values of the intensity mask have
@@ -531,7 +518,9 @@ measure_region(struct step *step, size_t number)
     if (rc == 0)
         rc = begin_sets(step, named, &region, &next, families_of_bits());
     if (rc == 0 && values_wanted)
-        rc = step->volume.reals ? list_values(step, &region) : count_values(step, &region);
+        rc = step->volume.reals ? resegment_reals(&region) : count_values(step, &region);
+    if (rc == -ENOMEM && step->volume.reals)
+        rc = out_of_memory(step);
     if (rc == 0 && values_wanted && step->volume.reals)
         rc = fill_levels(step, &region);
     if (rc == 0 && step->levels_wanted)
@@ -544,9 +533,7 @@ measure_region(struct step *step, size_t number)
         rc = end_set(step, valued);
     valuing_clear(step->request->valuing);
     texture_region_release(step->request->lane);
-    free(step->list.items);
     free(step->wide);
-    step->list.items = NULL;
     step->wide = NULL;
     return rc;
 }

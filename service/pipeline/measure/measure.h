@@ -104,7 +104,7 @@ const char *value_unit_spoken(const char *unit);
  */
 void resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2], double extremes[2]);
 
-/* As resegment() for a list of real-world values. */
-void resegment_list(const struct texture_options *options, struct value_list *list, double kept[2], double extremes[2]);
+/* As resegment() for a region of a volume of real-world values. Returns 0 or -ENOMEM. */
+int resegment_reals(struct feature_region *region);
 
 #endif

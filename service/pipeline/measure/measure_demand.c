@@ -7,6 +7,7 @@
 #include "service/pipeline/volume.h"
 
 #include "kernels/features/discretise.h"
+#include "kernels/features/statistics.h"
 #include "kernels/texture/texture.h"
 
 #include <math.h>
@@ -121,8 +122,8 @@ bytes_of_region(const struct feature_region *largest)
 {
     const struct feature_volume *volume = largest->volume;
     const size_t voxels = (size_t)(volume->columns * volume->rows * volume->slices);
-    /* Real-world values are listed, and sorted in two arrays. */
-    size_t bytes = volume->reals ? voxels * (2 * sizeof(uint64_t) + 2 * sizeof(double)) : 0, one = 0;
+    /* The mean and deviation of real-world values are those of a list. */
+    size_t bytes = volume->reals && volume->options->sigma > 0 ? value_list_bytes(largest, 0) : 0, one = 0;
     if (largest->levels > TEXTURE_MAX_LEVELS)
         bytes += voxels * sizeof(uint32_t);
     for (size_t f = 0, next; f < FEATURE_FAMILIES; f = next) {

@@ -21,9 +21,8 @@ int
 group_regions_list(const struct conf_pipeline *pipeline, unsigned wanted, const struct image_mask *masks,
                    struct group_regions *regions, struct error *error)
 {
-    *regions = (struct group_regions){.at = calloc(pipeline->segment_count + 1, sizeof *regions->at),
-                                      .bits = calloc(pipeline->segment_count + 1, sizeof *regions->bits)};
-    if (!regions->at || !regions->bits)
+    *regions = (struct group_regions){.at = calloc(pipeline->segment_count + 1, sizeof *regions->at)};
+    if (!regions->at)
         return error_set_system(error, -ENOMEM, "list the regions");
     for (size_t i = 0; i < pipeline->segment_count; i++)
         if ((wanted & CONF_SEGMENTS) && !pipeline->segments[i].hidden)
@@ -37,10 +36,16 @@ group_regions_list(const struct conf_pipeline *pipeline, unsigned wanted, const 
 void
 group_regions_free(struct group_regions *regions)
 {
-    for (size_t r = 0; regions->bits && r < regions->count; r++)
-        free(regions->bits[r]);
-    free(regions->bits);
     free(regions->at);
+}
+
+static void
+group_masks_free(struct group_masks *masks)
+{
+    for (size_t r = 0; masks->bits && r < masks->count; r++)
+        free(masks->bits[r]);
+    free(masks->bits);
+    *masks = (struct group_masks){.bits = NULL};
 }
 
 /*
@@ -154,6 +159,7 @@ group_grids_release(struct texture_groups *groups)
         grid_release(&groups->values[g].grid);
         response_free(&groups->values[g].response);
     }
+    group_masks_free(&groups->masks);
     free(groups->grids);
     free(groups->values);
     groups->grids = NULL;
@@ -398,6 +404,35 @@ interpolate(struct texture_groups *groups, size_t group, const void *voxels, con
     return rc;
 }
 
+/* Gives the regions their masks on the grid of a group. */
+static int
+take_masks(struct texture_groups *groups, size_t group, const struct group_regions *regions, struct error *error)
+{
+    const struct grid *grid = &groups->grids[group];
+    const struct group_masks own = {.keeper = groups->values[group].keeper,
+                                    .part = grid_whole(grid),
+                                    .wanted = groups->pipeline->texture[group].regions,
+                                    .count = regions->count};
+    struct group_masks *masks = &groups->masks;
+    struct image_mask mask;
+    int rc = 0;
+    if (!masks->bits || masks->keeper != own.keeper || masks->wanted != own.wanted ||
+        memcmp(&masks->part, &own.part, sizeof own.part) != 0) {
+        group_masks_free(masks);
+        *masks = own;
+        masks->bits = calloc(own.count + 1, sizeof *masks->bits);
+        if (!masks->bits)
+            return error_set_system(error, -ENOMEM, "list the regions");
+        for (size_t r = 0; r < own.count && rc == 0; r++)
+            if (regions->at[r].bits)
+                rc = grid_mask_by_half(grid, regions->at[r].bits, &masks->bits[r], &mask, error);
+    }
+    for (size_t r = 0; r < own.count && rc == 0; r++)
+        if (regions->at[r].bits)
+            regions->at[r].bits = masks->bits[r];
+    return rc;
+}
+
 int
 group_grids_take(struct texture_groups *groups, size_t group, struct group_regions *regions, struct kernels_lane *lane,
                  const void *voxels, const struct image_mask *masks, int64_t most_bytes, struct error *error)
@@ -405,18 +440,13 @@ group_grids_take(struct texture_groups *groups, size_t group, struct group_regio
     struct group_values *own = &groups->values[group];
     struct grid *grid = &groups->grids[group], *values = &groups->values[own->keeper].grid;
     struct grid_part measured;
-    struct image_mask mask;
     int rc = find_parts(groups, group, masks, &measured, &own->filtered, error);
     if (rc == 0 && !values->voxels)
         rc = interpolate(groups, group, voxels, masks, most_bytes, error);
     if (rc)
         return rc;
     grid_narrow(grid, &measured);
-    for (size_t r = 0; r < regions->count && rc == 0; r++)
-        if (regions->at[r].bits) {
-            rc = grid_mask_by_half(grid, regions->at[r].bits, &regions->bits[r], &mask, error);
-            regions->at[r].bits = regions->bits[r];
-        }
+    rc = take_masks(groups, group, regions, error);
     if (rc)
         return rc;
     struct texture_filtering filtering = filtering_of(groups, group, most_bytes);

@@ -25,7 +25,15 @@ struct group_values {
 /* The regions of a group. */
 struct group_regions {
     struct texture_region *at;
-    uint64_t **bits; /* of each region with resampled bits */
+    size_t count;
+};
+
+/* The masks of the regions of the last group on its grid. The next one often has the same. */
+struct group_masks {
+    size_t keeper; /* of the values on this grid */
+    struct grid_part part;
+    unsigned wanted; /* enum conf_region, or-ed */
+    uint64_t **bits; /* NULL: none; per region, NULL for the whole volume */
     size_t count;
 };
 

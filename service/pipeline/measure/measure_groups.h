@@ -23,7 +23,8 @@ struct texture_groups {
     struct grid *grids;                 /* per group; the job's grid if there is no source */
     struct kernels_lane *lane;          /* the second lane; NULL: not needed */
     struct group_values *values;        /* per group */
-    struct filter_range range;          /* for filters */
+    struct group_masks masks;
+    struct filter_range range; /* for filters */
 };
 
 /*

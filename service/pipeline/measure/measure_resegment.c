@@ -3,7 +3,9 @@
 
 #include "kernels/features/statistics.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 enum { TOGETHER = 8 };
 
@@ -109,21 +111,36 @@ keep_near_mean_of_list(const struct texture_options *options, const struct value
     kept[1] = fmin(kept[1], mean + options->sigma * deviation);
 }
 
-void
-resegment_list(const struct texture_options *options, struct value_list *list, double kept[2], double extremes[2])
+int
+resegment_reals(struct feature_region *region)
 {
-    size_t left = 0;
-    kept[0] = options->levels.has_range ? options->levels.range[0] : -INFINITY;
-    kept[1] = options->levels.has_range ? options->levels.range[1] : INFINITY;
-    if (options->sigma > 0 && list->size > 0)
-        keep_near_mean_of_list(options, list, kept);
-    list->total = 0;
-    for (size_t i = 0; i < list->size; i++)
-        if (list->items[i].value >= kept[0] && list->items[i].value <= kept[1]) {
-            list->items[left++] = list->items[i];
-            list->total += (double)list->items[i].count;
+    const struct feature_volume *volume = region->volume;
+    const struct texture_options *options = volume->options;
+    const struct image_extent extent = feature_extent(volume);
+    double *const kept = region->kept, *const extremes = region->extremes;
+    kept[0] = extremes[0] = -INFINITY;
+    kept[1] = extremes[1] = INFINITY;
+    if (options->sigma > 0) {
+        struct value_list list;
+        if (value_list_of_reals(volume->reals, &extent, region->bits, kept, &list))
+            return -ENOMEM;
+        if (list.size > 0)
+            keep_near_mean_of_list(options, &list, kept);
+        free(list.items);
+    }
+    if (options->levels.has_range) {
+        kept[0] = fmax(kept[0], options->levels.range[0]);
+        kept[1] = fmin(kept[1], options->levels.range[1]);
+    }
+    extremes[0] = INFINITY;
+    extremes[1] = -INFINITY;
+    for (int64_t row = 0; row < extent.rows * extent.slices; row++)
+        for (int64_t x = 0; x < extent.columns; x++) {
+            const double value = volume->reals[row * extent.columns + x] + 0.0; /* not -0 */
+            if (!image_has(region->bits, extent.columns, row, x) || !(value >= kept[0]) || !(value <= kept[1]))
+                continue;
+            extremes[0] = value < extremes[0] ? value : extremes[0];
+            extremes[1] = value > extremes[1] ? value : extremes[1];
         }
-    list->size = left;
-    extremes[0] = left > 0 ? list->items[0].value : INFINITY;
-    extremes[1] = left > 0 ? list->items[left - 1].value : -INFINITY;
+    return 0;
 }
