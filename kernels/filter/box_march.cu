@@ -96,7 +96,7 @@ __launch_bounds__(BOX_THREADS) separable_box_march(struct box_pass pass)
 
     fetch(first - pass.half[2]);
     for (int64_t z = first - pass.half[2]; z < end + pass.half[2]; z++) {
-        __syncthreads();
+        /* The values of the last slice have been read: their sums were complete for all threads. */
 #pragma unroll
         for (int i = 0; i < SHARE; i++)
             if (to[i])

@@ -30,7 +30,7 @@ template <typename Value_, int WIDTH_, int OUTPUTS_, int BLOCKS_> struct march_f
 template <typename Value, int WIDTH, int UNITS_, int OUTPUTS, int BLOCKS>
 struct march_total : march_form<Value, WIDTH, OUTPUTS, BLOCKS> {
     static constexpr bool EXTREME = false;
-    static constexpr int UNITS = UNITS_, PARTS = UNITS == 1 ? 1 : 2, TURNS = 1, KERNELS = UNITS;
+    static constexpr int UNITS = UNITS_, PARTS = UNITS == 1 ? 1 : 2, TURNS = 1, KERNELS = UNITS, TOGETHER = 1;
 
     static __host__ __device__ constexpr bool reads(int)
     {
@@ -43,7 +43,8 @@ struct march_total : march_form<Value, WIDTH, OUTPUTS, BLOCKS> {
 template <typename Value, int WIDTH, int TURNS_, int FIRST, int BLOCKS>
 struct march_extreme : march_form<Value, WIDTH, TURNS_ == 1 ? 2 : 1, BLOCKS> {
     static constexpr bool EXTREME = true;
-    static constexpr int KERNELS = FIRST == 2 ? 3 : 4, UNITS = FIRST == 2 ? 6 : 12, PARTS = 1, TURNS = TURNS_;
+    static constexpr int KERNELS = FIRST == 2 ? 3 : 4, UNITS = FIRST == 2 ? 6 : 12, PARTS = 1, TURNS = TURNS_,
+                         TOGETHER = TURNS_ == 1 ? 2 : 4; /* units that are filtered at a time */
 
     static constexpr int slots(int k)
     {
@@ -162,17 +163,20 @@ march_fma(int32_t weight, int32_t value, int32_t sum)
     return weight * value + sum;
 }
 
-/* Sums values by their weights: weight(p) of place p. */
-template <int WIDTH, typename Value, typename Weight>
-static __device__ __forceinline__ Value
-march_weigh(const Value *values, const Weight &weight)
+/* Makes COUNT sums of values and their weights at a time: the next product of a sum waits for the last one. Place p of sum c has
+ * value(c, p) and weight(c, p). */
+template <int WIDTH, int COUNT, typename Value, typename Of, typename Weight>
+static __device__ __forceinline__ void
+march_weigh(Value (&sums)[(unsigned)COUNT], const Of &value, const Weight &weight)
 {
-    Value sum = 0;
-
+#pragma unroll
+    for (int c = 0; c < COUNT; c++)
+        sums[c] = 0;
 #pragma unroll
     for (int p = 0; p < WIDTH; p++)
-        sum = march_fma(weight(p), values[p], sum);
-    return sum;
+#pragma unroll
+        for (int c = 0; c < COUNT; c++)
+            sums[c] = march_fma(weight(c, p), value(c, p), sums[c]);
 }
 
 /* A tile of values of a slice, and its rows filtered along x by each kernel. */
@@ -193,9 +197,13 @@ march_along_x(const struct march_pass<Form> &pass, struct march_tile<Form> &tile
 #pragma unroll
         for (int p = 0; p < Form::WIDTH; p++)
             values[p] = tile.values[row][lane + p];
+        typename Form::Value sums[Form::KERNELS];
+
+        march_weigh<Form::WIDTH, Form::KERNELS>(
+            sums, [&](int, int p) { return values[p]; }, [&](int k, int p) { return pass.x_weight(k, p); });
 #pragma unroll
         for (int k = 0; k < Form::KERNELS; k++)
-            tile.filtered[k][row][lane] = march_weigh<Form::WIDTH>(values, [&](int p) { return pass.x_weight(k, p); });
+            tile.filtered[k][row][lane] = sums[k];
     }
 }
 
@@ -205,23 +213,29 @@ static __device__ __forceinline__ void
 march_along_y(const struct march_pass<Form> &pass, const struct march_tile<Form> &tile,
               typename Form::Value (&sums)[(unsigned)Form::UNITS][(unsigned)Form::OUTPUTS])
 {
+    constexpr int TOGETHER = Form::TOGETHER, COUNT = TOGETHER * Form::OUTPUTS;
     const int lane = (int)threadIdx.x % MARCH_LANES, row = (int)threadIdx.x / MARCH_LANES * Form::OUTPUTS;
-    typename Form::Value column[Form::WIDTH + Form::OUTPUTS - 1];
 
 #pragma unroll
-    for (int u = 0; u < Form::UNITS; u++)
+    for (int u = 0; u < Form::UNITS; u += TOGETHER)
 #pragma unroll
         for (int i = 0; i < Form::PARTS; i++) {
-            if (Form::reads(u))
+            typename Form::Value columns[TOGETHER][Form::WIDTH + Form::OUTPUTS - 1], own[COUNT];
+
+#pragma unroll
+            for (int c = 0; c < TOGETHER; c++)
 #pragma unroll
                 for (int p = 0; p < Form::WIDTH + Form::OUTPUTS - 1; p++)
-                    column[p] = tile.filtered[pass.x_of(u, i)][row + p][lane];
+                    columns[c][p] = c > 0 && !Form::reads(u + c) ? columns[c - 1][p]
+                                                                 : tile.filtered[pass.x_of(u + c, i)][row + p][lane];
+            march_weigh<Form::WIDTH, COUNT>(
+                own, [&](int c, int p) { return columns[c / Form::OUTPUTS][p + c % Form::OUTPUTS]; },
+                [&](int c, int p) { return pass.y_weight(u + c / Form::OUTPUTS, i, p); });
 #pragma unroll
-            for (int o = 0; o < Form::OUTPUTS; o++) {
-                const typename Form::Value sum =
-                    march_weigh<Form::WIDTH>(column + o, [&](int p) { return pass.y_weight(u, i, p); });
+            for (int c = 0; c < COUNT; c++) {
+                typename Form::Value &sum = sums[u + c / Form::OUTPUTS][c % Form::OUTPUTS];
 
-                sums[u][o] = i == 0 ? sum : sums[u][o] + sum;
+                sum = i == 0 ? own[c] : sum + own[c];
             }
         }
 }
@@ -263,9 +277,18 @@ march_along_z(const struct march_pass<Form> &pass, int output,
             for (int p = 0; p < end; p++)
                 kept[u][p] = kept[u][p + 1];
             kept[u][end] = sums[u][output];
+        }
+    if constexpr (Form::TURNS > 1)
 #pragma unroll
-            for (int t = 0; t < Form::TURNS; t++)
-                responses[u][t] = march_weigh<Form::WIDTH>(kept[u], [&](int p) { return pass.z_weight(u, t, p); });
+        for (int u = 0; u < Form::UNITS; u += 2) {
+            Value own[2 * Form::TURNS];
+
+            march_weigh<Form::WIDTH, 2 * Form::TURNS>(
+                own, [&](int c, int p) { return kept[u + c / Form::TURNS][p]; },
+                [&](int c, int p) { return pass.z_weight(u + c / Form::TURNS, c % Form::TURNS, p); });
+#pragma unroll
+            for (int c = 0; c < 2 * Form::TURNS; c++)
+                responses[u + c / Form::TURNS][c % Form::TURNS] = own[c];
         }
     total = responses[0][0];
     if constexpr (Form::EXTREME)
@@ -302,9 +325,14 @@ __launch_bounds__(MARCH_THREADS, Form::BLOCKS) separable_march(const __grid_cons
     const int64_t y = top + (int)threadIdx.x / MARCH_LANES * Form::OUTPUTS;
     int32_t from[SHARE]; /* of a thread's values within a slice; negative: 0 */
     int32_t next[SHARE];
-    bool within = false; /* the slice of `next` is in the volume */
+    bool within = false;                 /* the slice of `next` is in the volume */
+    bool is_in[(unsigned)Form::OUTPUTS]; /* the row of an output is in the volume */
+    int32_t *to = pass.codes + (first * pass.sides[1] + y) * pass.sides[0] + x; /* of the next slice of outputs */
     Value kept[(unsigned)Form::OUTPUTS][(unsigned)Form::UNITS][(unsigned)Form::WIDTH] = {};
 
+#pragma unroll
+    for (int o = 0; o < Form::OUTPUTS; o++)
+        is_in[o] = x < pass.sides[0] && y + o < pass.sides[1];
     for (int i = 0; i < SHARE; i++) {
         const int at = (int)threadIdx.x + i * MARCH_THREADS;
         const int64_t column = filter_place(left + at % Form::ACROSS - pass.before[0], pass.sides[0], pass.boundary);
@@ -324,10 +352,12 @@ __launch_bounds__(MARCH_THREADS, Form::BLOCKS) separable_march(const __grid_cons
         Value sums[(unsigned)Form::UNITS][(unsigned)Form::OUTPUTS];
 
 #pragma unroll
-        for (int i = 0; i < SHARE; i++)
+        for (int i = 0; i < SHARE; i++) {
+            const Value value = (Value)separable_value(pass.input, next[i]);
+
             if ((int)threadIdx.x + i * MARCH_THREADS < SIZE)
-                (&tile.values[0][0])[(int)threadIdx.x + i * MARCH_THREADS] =
-                    within && from[i] >= 0 ? (Value)separable_value(pass.input, next[i]) : (Value)0;
+                (&tile.values[0][0])[(int)threadIdx.x + i * MARCH_THREADS] = within & (from[i] >= 0) ? value : (Value)0;
+        }
         __syncthreads();
         fetch(z + 1);
         march_along_x(pass, tile);
@@ -337,10 +367,11 @@ __launch_bounds__(MARCH_THREADS, Form::BLOCKS) separable_march(const __grid_cons
         for (int o = 0; o < Form::OUTPUTS; o++) {
             const Value total = march_along_z(pass, o, sums, kept[o]);
 
-            if (z - pass.after >= first && x < pass.sides[0] && y + o < pass.sides[1])
-                pass.codes[(z - pass.after) * slice + (y + o) * pass.sides[0] + x] =
-                    filter_code(__dmul_rn((double)total, pass.factor));
+            if (is_in[o] & (z - pass.after >= first))
+                to[o * pass.sides[0]] = filter_code(__dmul_rn((double)total, pass.factor));
         }
+        if (z - pass.after >= first)
+            to += slice;
     }
 }
 

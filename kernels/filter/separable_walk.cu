@@ -10,6 +10,7 @@ enum {
     WALK_THREADS = 64, /* columns */
     WALK_ROWS = 256,   /* outputs of a block along its way */
     WALK_AHEAD = 4,    /* slices that are read at a time */
+    WALK_READ = 2,     /* rows that are read ahead */
     WALK_MOST = 25,    /* max taps */
 };
 
@@ -83,8 +84,9 @@ __launch_bounds__(WALK_THREADS) separable_walk_slices(const __grid_constant__ st
     const int32_t top = (int32_t)(blockIdx.x / across % down) * WALK_ROWS, z = (int32_t)(blockIdx.x / across / down);
     const int32_t end = min(top + WALK_ROWS, pass.sides[1]), x = left + thread;
     const int64_t slice = (int64_t)z * pass.sides[1] * columns;
-    int32_t from[SHARE], next[SHARE];
-    bool within = false; /* the row of `next` is in the volume */
+    int32_t from[SHARE], next[WALK_READ][SHARE];
+    bool within[WALK_READ];      /* the row of `next` is in the volume */
+    double filtered[2] = {0, 0}; /* along x: the last row, by each kernel */
     double sums[3][(unsigned)(WIDTH - 1)] = {};
     struct walk_weights<WIDTH> weights;
 
@@ -94,43 +96,53 @@ __launch_bounds__(WALK_THREADS) separable_walk_slices(const __grid_constant__ st
         from[i] = thread + i * WALK_THREADS < SIZE
                       ? (int32_t)filter_place(left + thread + i * WALK_THREADS - HALF, columns, pass.boundary)
                       : -1;
-    const auto fetch = [&](int32_t y) {
+    const auto fetch = [&](int32_t y, bool &is_in, int32_t(&stored)[SHARE]) {
         const int64_t place = filter_place(y, pass.sides[1], pass.boundary);
 
-        within = place >= 0;
-        separable_read(pass.input, slice + max(place, (int64_t)0) * columns, from, next);
+        is_in = place >= 0;
+        separable_read(pass.input, slice + max(place, (int64_t)0) * columns, from, stored);
     };
 
-    fetch(top - HALF);
-    for (int32_t y = top - HALF; y < end + HALF; y++) {
-        double *const row = rows[y & 1];
-        double filtered[2] = {0, 0}, first, second;
+#pragma unroll
+    for (int i = 0; i < WALK_READ; i++)
+        fetch(top - HALF + i, within[i], next[i]);
+    /* The row before is filtered along y while a row is filtered along x, so that many sums are independent. */
+    for (int32_t begin = top - HALF; begin <= end + HALF; begin += WALK_READ)
+#pragma unroll
+        for (int step = 0; step < WALK_READ; step++) {
+            const int32_t done = begin + step - 1 - HALF;
+            double *const row = rows[step];
+            double other[2] = {0, 0}, first, second;
 
 #pragma unroll
-        for (int i = 0; i < SHARE; i++)
-            if (thread + i * WALK_THREADS < SIZE)
-                row[thread + i * WALK_THREADS] =
-                    within && from[i] >= 0 ? (double)separable_value(pass.input, next[i]) : 0.0;
-        __syncthreads(); /* threads of the last step read the other row */
-        fetch(y + 1);
+            for (int i = 0; i < SHARE; i++) {
+                const double value = (double)separable_value(pass.input, next[step][i]);
+
+                if (thread + i * WALK_THREADS < SIZE)
+                    row[thread + i * WALK_THREADS] = within[step] & (from[i] >= 0) ? value : 0.0;
+            }
+            __syncthreads(); /* threads of the last step read the other row */
+            fetch(begin + step + WALK_READ, within[step], next[step]);
+            first = walk_add<WIDTH>(weights, 0, filtered[1], sums[0]);
+            first += walk_add<WIDTH>(weights, 1, filtered[0], sums[1]);
+            second = walk_add<WIDTH>(weights, 0, filtered[0], sums[2]);
 #pragma unroll
-        for (int p = 0; p < WIDTH; p++) {
-            const double value = row[thread + p];
+            for (int p = 0; p < WIDTH; p++) {
+                const double value = row[thread + p];
 
 #pragma unroll
-            for (int k = 0; k < 2; k++)
-                filtered[k] = __fma_rn(weights.of[k][walk_mirrored(p, WIDTH)], value, filtered[k]);
+                for (int k = 0; k < 2; k++)
+                    other[k] = __fma_rn(weights.of[k][walk_mirrored(p, WIDTH)], value, other[k]);
+            }
+            filtered[0] = other[0];
+            filtered[1] = other[1];
+            if (done < top || done >= end || x >= columns)
+                continue;
+            const int64_t to = slice + (int64_t)done * columns + x;
+
+            pass.planes[0][to] = first;
+            pass.planes[1][to] = second;
         }
-        first = walk_add<WIDTH>(weights, 0, filtered[1], sums[0]);
-        first += walk_add<WIDTH>(weights, 1, filtered[0], sums[1]);
-        second = walk_add<WIDTH>(weights, 0, filtered[0], sums[2]);
-        if (y - HALF < top || x >= columns)
-            continue;
-        const int64_t to = slice + (int64_t)(y - HALF) * columns + x;
-
-        pass.planes[0][to] = first;
-        pass.planes[1][to] = second;
-    }
 }
 
 template <int WIDTH>
