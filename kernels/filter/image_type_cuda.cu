@@ -96,16 +96,20 @@ template <int WIDTH> struct bands_tile {
     double filtered[2][(unsigned)TALL][BANDS_LANES]; /* along columns */
 };
 
-template <int WIDTH>
-static __device__ __forceinline__ double
-bands_weigh(const double (&taps)[(unsigned)WIDTH], const double *values)
+/* Makes COUNT sums of values and their taps at a time: the next product of a sum waits for the last one. Tap t of sum c has
+ * value(c, t) and tap(c, t). */
+template <int WIDTH, int COUNT, typename Value, typename Tap>
+static __device__ __forceinline__ void
+bands_weigh(double (&sums)[(unsigned)COUNT], const Value &value, const Tap &tap)
 {
-    double sum = 0;
-
+#pragma unroll
+    for (int c = 0; c < COUNT; c++)
+        sums[c] = 0;
 #pragma unroll
     for (int t = 0; t < WIDTH; t++)
-        sum = __fma_rn(taps[t], values[t], sum);
-    return sum;
+#pragma unroll
+        for (int c = 0; c < COUNT; c++)
+            sums[c] = __fma_rn(tap(c, t), value(c, t), sums[c]);
 }
 
 template <int WIDTH>
@@ -120,9 +124,13 @@ bands_along_x(const struct bands_pass<WIDTH> &pass, struct bands_tile<WIDTH> &ti
 #pragma unroll
         for (int t = 0; t < WIDTH; t++)
             values[t] = tile.values[row][lane + t];
+        double sums[2];
+
+        bands_weigh<WIDTH, 2>(
+            sums, [&](int, int t) { return values[t]; }, [&](int k, int t) { return pass.taps[k][t]; });
 #pragma unroll
         for (int k = 0; k < 2; k++)
-            tile.filtered[k][row][lane] = bands_weigh<WIDTH>(pass.taps[k], values);
+            tile.filtered[k][row][lane] = sums[k];
     }
 }
 
@@ -148,21 +156,33 @@ bands_across(const struct bands_pass<WIDTH> &pass, const struct bands_tile<WIDTH
 #pragma unroll
         for (int t = 0; t < WIDTH + BANDS_OUTPUTS - 1; t++)
             column[t] = tile.filtered[k][row + t][lane];
+        double sums[2 * BANDS_OUTPUTS]; /* sum j * BANDS_OUTPUTS + o */
+
+        bands_weigh<WIDTH, 2 * BANDS_OUTPUTS>(
+            sums, [&](int c, int t) { return column[t + c % BANDS_OUTPUTS]; },
+            [&](int c, int t) { return pass.taps[c / BANDS_OUTPUTS][t]; });
 #pragma unroll
-        for (int i = 0; i < 2 * BANDS_OUTPUTS; i++) {
-            const int j = i / BANDS_OUTPUTS, o = i % BANDS_OUTPUTS;
-            double(&plane)[(unsigned)WIDTH] = kept[o][k + 2 * j];
+        for (int j = 0; j < 2; j++) {
+            double responses[2 * BANDS_OUTPUTS]; /* response deep * BANDS_OUTPUTS + o */
 
 #pragma unroll
-            for (int t = 0; t < WIDTH - 1; t++)
-                plane[t] = plane[t + 1];
-            plane[WIDTH - 1] = bands_weigh<WIDTH>(pass.taps[j], column + o);
-#pragma unroll
-            for (int deep = 0; deep < 2; deep++) {
-                double *to = pass.to[k + 2 * j + 4 * deep];
+            for (int o = 0; o < BANDS_OUTPUTS; o++) {
+                double(&plane)[(unsigned)WIDTH] = kept[o][k + 2 * j];
 
-                if (place.is_in[o] && to)
-                    to[place.at + o * pass.size[0]] = bands_weigh<WIDTH>(pass.taps[deep], plane);
+#pragma unroll
+                for (int t = 0; t < WIDTH - 1; t++)
+                    plane[t] = plane[t + 1];
+                plane[WIDTH - 1] = sums[j * BANDS_OUTPUTS + o];
+            }
+            bands_weigh<WIDTH, 2 * BANDS_OUTPUTS>(
+                responses, [&](int c, int t) { return kept[c % BANDS_OUTPUTS][k + 2 * j][t]; },
+                [&](int c, int t) { return pass.taps[c / BANDS_OUTPUTS][t]; });
+#pragma unroll
+            for (int c = 0; c < 2 * BANDS_OUTPUTS; c++) {
+                double *to = pass.to[k + 2 * j + 4 * (c / BANDS_OUTPUTS)];
+
+                if (place.is_in[c % BANDS_OUTPUTS] && to)
+                    to[place.at + c % BANDS_OUTPUTS * pass.size[0]] = responses[c];
             }
         }
     }
