@@ -359,6 +359,23 @@ cuda_image_type_queue(struct cuda_lane *lane, struct error *error)
     return 0;
 }
 
+/* Values to copy to pinned memory. */
+struct image_type_copying {
+    const struct image_type_plan *plan;
+    const struct image_type_request *request;
+    double *values;
+};
+
+static void
+image_type_copy_slice(void *context, int64_t z)
+{
+    const struct image_type_copying *copying = (const struct image_type_copying *)context;
+    const int64_t rows = copying->plan->copies[1];
+
+    for (int64_t row = z * rows; row < (z + 1) * rows; row++)
+        image_type_copy(copying->plan, copying->request, row, copying->values);
+}
+
 static int
 cuda_image_type_run(struct kernels_lane *base, const void *request, struct error *error)
 {
@@ -367,11 +384,12 @@ cuda_image_type_run(struct kernels_lane *base, const void *request, struct error
     struct image_type_plan *plan = &own->plan;
     struct cuda_lane *lane = cuda_lane_of(base);
     const int64_t *size = plan->demand.size, count = size[0] * size[1] * size[2];
+    struct image_type_copying copying = {plan, task->request, own->host_values};
     int rc;
 
     image_type_plan_set(plan, task);
-    for (int64_t row = 0; row < plan->copies[1] * plan->copies[2] && !plan->none; row++)
-        image_type_copy(plan, task->request, row, own->host_values);
+    if (!plan->none)
+        cpu_pool_for(cuda_device_of(base)->pool, plan->copies[2], image_type_copy_slice, &copying);
     CUDA_SEND(lane, own->memory.at[IMAGE_TYPE_VALUES], own->host_values,
               (size_t)(plan->copies[0] * plan->copies[1] * plan->copies[2]));
     if (own->demand.options.kind == FILTER_PYRADIOMICS_LBP_3D) {
