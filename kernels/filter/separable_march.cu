@@ -476,7 +476,7 @@ march_fill_unit(const struct separable_plan *plan, const struct march_units *uni
 /* Fills what is common to all forms, and starts the kernel. */
 template <typename Form>
 static int
-march_launch(struct cuda_lane *lane, const struct separable_plan *plan, const struct separable_input *input,
+march_start(struct cuda_lane *lane, const struct separable_plan *plan, const struct separable_input *input,
              const struct separable_output *output, struct march_pass<Form> *pass, struct error *error)
 {
     const struct image_extent *extent = &lane->base.extent;
@@ -516,7 +516,7 @@ march_queue(struct cuda_lane *lane, const struct separable_plan *plan, const str
     for (int u = 0; u < Form::UNITS; u++)
         if (units.planes[u] >= 0)
             march_fill_unit(plan, &units, u, &pass);
-    return march_launch<Form>(lane, plan, input, output, &pass, error);
+    return march_start<Form>(lane, plan, input, output, &pass, error);
 }
 
 /* Returns the base of the kernel that a wavelet has along one axis only. */
@@ -568,7 +568,7 @@ march_queue_rotations(struct cuda_lane *lane, const struct separable_plan *plan,
     for (int k = 0; k < plan->kernel_count; k++)
         if (plan->kernels[k].turning == SEPARABLE_PLAIN)
             march_copy(&plan->axis[0], k, 1, pass.weights[plan->kernels[k].base == odd]);
-    return march_launch<march_rotations<WIDTH>>(lane, plan, input, output, &pass, error);
+    return march_start<march_rotations<WIDTH>>(lane, plan, input, output, &pass, error);
 }
 
 /* Returns whether all sums of Laws' kernels fit 32 bits. */
