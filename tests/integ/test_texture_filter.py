@@ -196,7 +196,7 @@ def test_memory_is_predicted(tmp_path):
     source, config = series(tmp_path / "in", values, (1.0, 1.0, 1.0)), tmp_path / "noctule.conf"
     for settings, status in (("", 0), (FILTERS["log"], 1)):
         group = 'regions = [ "volume" ];' + f" filter = {{ {settings} }};" * bool(settings)
-        config.write_text(f'root = "{tmp_path / "root"}";' + pipeline(group, [RANGE], extra="memory_mib = 90.0;"))
+        config.write_text(f'root = "{tmp_path / "root"}";' + pipeline(group, [RANGE], extra="memory_mib = 70.0;"))
         result = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", "texture", "--output", tmp_path / f"{status}",
                                  source], text=True, capture_output=True, timeout=300)
         assert result.returncode == status, result.stderr
