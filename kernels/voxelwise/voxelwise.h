@@ -36,7 +36,8 @@ struct voxelwise_request {
     double energy_shift;    /* added to values in energy and root mean square */
     const int64_t *voxels;  /* those to compute, ascending; they have levels */
     int64_t count;
-    double *maps; /* [wanted features][count], in the order of voxelwise_rows */
+    double *maps;   /* [wanted features][stride], in the order of voxelwise_rows */
+    int64_t stride; /* at least count */
 };
 
 /* Computes the maps. The demand of the operation KERNELS_VOXELWISE is kernels_asked. */

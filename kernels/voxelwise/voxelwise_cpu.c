@@ -57,7 +57,7 @@ voxelwise_body(void *context)
 
     while ((first = __atomic_fetch_add(&work->next, VOXELWISE_RUN, __ATOMIC_RELAXED)) < request->count)
         for (int64_t i = first; i < first + VOXELWISE_RUN && i < request->count; i++)
-            voxelwise_voxel(&work->plan, work->family, memory, request->voxels[i], work->maps + i, request->count);
+            voxelwise_voxel(&work->plan, work->family, memory, request->voxels[i], work->maps + i, request->stride);
 }
 
 static int
@@ -82,7 +82,7 @@ cpu_voxelwise_run(struct kernels_lane *lane, const void *request, struct error *
         work.plan.tables = own->tables;
         work.plan.features = task->features[family];
         cpu_pool_run(cpu_device_of(lane)->pool, voxelwise_body, &work);
-        maps += __builtin_popcount(task->features[family]) * task->request->count;
+        maps += __builtin_popcount(task->features[family]) * task->request->stride;
     }
     return 0;
 }

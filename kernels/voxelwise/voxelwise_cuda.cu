@@ -169,7 +169,7 @@ voxelwise_run_batch(struct cuda_lane *lane, struct cuda_voxelwise *own, const st
         if (plan.features == 0)
             continue;
         rc = voxelwise_queue(lane, (enum voxelwise_family)family, &plan, &batch, error);
-        for (int f = 0; f < __builtin_popcount(plan.features) && rc == 0; f++, maps += task->request->count)
+        for (int f = 0; f < __builtin_popcount(plan.features) && rc == 0; f++, maps += task->request->stride)
             CUDA_FETCH(lane, maps, own->maps + (size_t)f * VOXELWISE_BATCH, (size_t)batch.count);
     }
     if (rc == 0)

@@ -65,7 +65,8 @@ predict_seconds(const struct conf_pipeline *pipeline, const struct predict_size 
     for (size_t i = 0; i < pipeline->texture_count; i++) {
         const struct texture_options *texture = &pipeline->texture[i];
         /* A finer grid may have any number of voxels. */
-        const bool any_time = texture_wants(texture, TEXTURE_FAMILY_spatial_correlation) || texture->resample;
+        const bool any_time =
+            texture_wants(texture, TEXTURE_FAMILY_spatial_correlation) || texture->resample || texture->voxelwise;
         rate += any_time ? INFINITY : texture->filter ? OF_TEXTURE + OF_FILTER : OF_TEXTURE;
     }
     return (rate * (double)size->voxels + of_blocks * size->blocks) / 1e9 / counted;

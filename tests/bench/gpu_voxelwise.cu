@@ -115,11 +115,13 @@ voxelwise_case_run(const gpu_bench *bench, const char *name, bool smooth, enum v
     request.voxels = own.few.data();
     request.count = (int64_t)own.few.size();
     request.maps = few.data();
+    request.stride = request.count;
     const double cpu = voxelwise_time(bench, "cpu", 1, request);
 
     request.voxels = own.voxels.data();
     request.count = (int64_t)own.voxels.size();
     request.maps = all.data();
+    request.stride = request.count;
     const double median = voxelwise_time(bench, "cuda", bench->rounds + 1, request);
 
     for (size_t f = 0; f < count; f++)

@@ -73,8 +73,14 @@ voxelwise_run_case(struct kernels_lane *lane, const struct voxelwise_case *each,
     if (rc == 0)
         rc = kernels_volume_ready(lane, 0, 1, error);
     request.options = &each->options;
-    request.maps = maps;
-    return rc ? rc : voxelwise_run(lane, &request, error);
+    request.stride = each->request.count;
+    for (int64_t done = 0; done < each->request.count && rc == 0; done += request.count) { /* in two parts */
+        request.count = done > 0 ? each->request.count - done : (each->request.count + 1) / 2;
+        request.voxels = each->request.voxels + done;
+        request.maps = maps + done;
+        rc = voxelwise_run(lane, &request, error);
+    }
+    return rc;
 }
 
 /* -------------------------------------------------------------------------------- a window -- */

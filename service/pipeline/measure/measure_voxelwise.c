@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { VOXELWISE_PART = 1 << 16 }; /* voxels per run */
+
 /* The box of a region with its values and levels. */
 struct voxelwise_box {
     const struct feature_region *region;
@@ -151,18 +153,24 @@ run_voxelwise(const struct texture_request *request, struct voxelwise_box *box, 
     rc = make_voxelwise_levels(box, options, error);
     if (rc)
         return rc;
-    const struct voxelwise_request run = {
+    struct voxelwise_request run = {
         .options = options->voxelwise,
         .size = {box->size[0], box->size[1], box->size[2]},
         .levels = box->levels,
         .values = box->values,
         .level_count = box->level_count,
         .energy_shift = options->energy_shift,
-        .voxels = maps->voxels,
-        .count = maps->count,
-        .maps = maps->values,
+        .stride = maps->count,
     };
-    return voxelwise_run(request->lane, &run, error);
+    for (int64_t done = 0; done < maps->count && rc == 0; done += run.count) { /* a job can be stopped in between */
+        run.voxels = maps->voxels + done;
+        run.count = maps->count - done < VOXELWISE_PART ? maps->count - done : VOXELWISE_PART;
+        run.maps = maps->values + done;
+        rc = pipeline_stopped(request->watch) ? -ECANCELED : voxelwise_run(request->lane, &run, error);
+        if (rc == 0 && request->watch && request->watch->progress)
+            request->watch->progress(request->watch->context, "texture", (double)done / (double)maps->count);
+    }
+    return rc;
 }
 
 int
