@@ -161,7 +161,7 @@ def run(tmp_path):
         part = f'{{ label = "Part"; method = "range"; range = [ 0.0, 60.0 ]; {TYPE} }}'
         config.write_text(f'root = "{tmp_path / "root"}"; compute = {{ backend = "{backend}"; }}; pipelines = ( {{ name = "maps"; '
                           f'segments = ( {segments or part} ); results = [ "seg" ]; min_slices = 1; {extra} '
-                          f'texture = ( {", ".join("{ " + GROUP.format(levels) + group + " }" for group in groups)} ); }} );')
+                          f'texture = ( {", ".join("{ " + (GROUP.format(levels) if levels else "first_order = false; ") + group + " }" for group in groups)} ); }} );')
         done = subprocess.run([programs / "noctule", "--config", config, "run", "--pipeline", "maps", "--output",
                                tmp_path / name, source], text=True, capture_output=True, timeout=600)
         assert done.returncode == status, done.stderr
@@ -267,3 +267,15 @@ def test_gpus_write_the_same_files(run, tmp_path):
     for path in folders[0].glob("map-*"):
         assert path.read_bytes() == (folders[1] / path.name).read_bytes()
     assert len(list(folders[1].glob("map-*"))) == 4 * len(ROWS)
+
+
+@pytest.mark.parametrize("mib, group, code, message", (
+    (64, f"voxelwise = {{ {ALL} }};", "JOB_TOO_LARGE", "the maps of 93 features of 163840 voxels need"),
+    (0, 'discretisation = "fixed-bin-size"; bin_width = 2.0; voxelwise = { glcm = [ "contrast" ]; };', "VOXELWISE_LEVELS", "raise bin_width")))
+def test_maps_that_a_job_cannot_make(run, tmp_path, mib, group, code, message):
+    """They are refused before they are computed."""
+    phantom(tmp_path / "in", "--size", "64x64x40")
+    everything = f'{{ label = "All"; method = "range"; range = [ -1e9, 1e9 ]; {TYPE} }}'
+    refused = run(tmp_path / "in", [group], status=1, segments=everything, extra=f"memory_mib = {mib};" * (mib > 0),
+                  levels=None if "bin_width" in group else 32)
+    assert code in refused and message in refused
