@@ -268,6 +268,7 @@ write_body(struct json *json, const struct api_route *route)
         if (route->takes_file) {
             json_string(json, "type", "string");
             json_string(json, "format", "binary");
+            json_integer(json, "minLength", 1);
         } else if (route->subject)
             web_api_document_decision(json, route);
         else

@@ -158,7 +158,7 @@ def test_a_program(site, files):
     assert again.status == 409 and "job 2 measures a correction of job 1" in again.json["detail"] and len(jobs(d)) == 2
     document = site.send("GET", "api/v1/openapi.json", Authorization=f"Bearer {TOKENS['rita']}").json
     operation = document["paths"]["/api/v1/jobs/{job}/corrections"]["post"]
-    assert operation["requestBody"]["content"] == {"application/dicom": {"schema": {"type": "string", "format": "binary"}}}
+    assert operation["requestBody"]["content"] == {"application/dicom": {"schema": {"type": "string", "format": "binary", "minLength": 1}}}
     assert {"200", "403", "409", "413", "415", "422", "429", "507"} <= set(operation["responses"])
     assert site.send("GET", "api/v1/jobs/1/corrections", Authorization=f"Bearer {TOKENS['rita']}").status == 405
 
