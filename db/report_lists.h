@@ -109,6 +109,7 @@ enum {
     REPORT_BELOW = 64,   /* in a line of its own below the row; must follow the short ones */
     REPORT_SILENT = 128, /* not printed if it is 0 */
     REPORT_ADDED = 256,  /* of no view: also in JSON and CSV */
+    REPORT_HIDDEN = 512, /* with REPORT_BELOW: a value for addresses only */
 };
 
 /* A value of a field, with the rows that it selects. */

@@ -16,6 +16,7 @@ enum {
     DROP = REPORT_DROP,
     TIME = REPORT_TIME,
     SHARE = REPORT_SHARE,
+    HIDDEN = REPORT_HIDDEN | REPORT_BELOW,
     REMEDY = REPORT_REMEDY,
     BELOW = REPORT_BELOW,
     SILENT = REPORT_SILENT
@@ -134,6 +135,9 @@ static const struct report_column period_undelivered[] = {
     AS(delivery, "EXAMPLE", NUMBER, "max(delivery)"),
     MESSAGE,
     TO_DO,
+    /* those that will be tried again count in any period */
+    AS(tried_since, "", HIDDEN, "iif(state = 'DELAYED', '', ?1)"),
+    AS(tried_before, "", HIDDEN, "iif(state = 'DELAYED', '', ?2)"),
 };
 
 static const struct report_column period_unpulled[] = {
@@ -1721,6 +1725,8 @@ static const struct report_field deliveries_fields[] = {
     SINCE(since, "Since", "created_at"),
     BEFORE(before, "Before", "created_at"),
     SINCE(sent_since, "Sent since", "sent_at"),
+    SINCE(tried_since, "Tried since", "coalesce(started_at, created_at)"),
+    BEFORE(tried_before, "Tried before", "coalesce(started_at, created_at)"),
     {"instance", "SOP Instance", REPORT_EQUAL, "sop_instance_uid = $", NULL, NULL},
 };
 

@@ -47,6 +47,9 @@ reports_write(const struct report_period *period, FILE *out)
     struct html_link figures[STATES + 1] = {{NULL, NULL, NULL}}, pipelines[STATES + 2] = {{NULL, NULL, NULL}};
     const struct html_link failed[] = {
         {"jobs", of_code, "code"}, {"job", "job?id=", NULL}, {"series_uid", "series?uid=", NULL}, {NULL, NULL, NULL}};
+    static const struct html_link undelivered[] = {
+        {"results", "deliveries?destination=", "destination&state&code&tried_since&tried_before"}, {NULL, NULL, NULL}};
+
     html_report_links links;
     for (size_t i = 0; i < STATES; i++) {
         const char *key = reports_states[i][0], *state = reports_states[i][1];
@@ -58,10 +61,11 @@ reports_write(const struct report_period *period, FILE *out)
     snprintf(of_code, ADDRESS, form, period->since, period->until, "FAILED", "&amp;code=");
     pipelines[STATES] = (struct html_link){"pipeline", "work?pipeline=", NULL};
     for (int i = 0; i < PERIOD_COUNT; i++)
-        links[i] = i == PERIOD_JOBS        ? figures
-                   : i == PERIOD_PIPELINES ? pipelines
-                   : i == PERIOD_FAILED    ? failed
-                                           : web_view_links;
+        links[i] = i == PERIOD_JOBS          ? figures
+                   : i == PERIOD_PIPELINES   ? pipelines
+                   : i == PERIOD_FAILED      ? failed
+                   : i == PERIOD_UNDELIVERED ? undelivered
+                                             : web_view_links;
     html_report_figures(period, (const html_report_links *)&links, out);
     html_report_tables(period, (const html_report_links *)&links, out);
 }

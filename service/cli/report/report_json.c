@@ -13,6 +13,8 @@ report_json_row(struct json *json, const struct report_table *table, size_t row,
     for (size_t i = 0; i < table->list->column_count; i++) {
         const struct report_column *column = &table->list->columns[i];
         const char *text = table->cells[row * table->list->column_count + i];
+        if (column->form & REPORT_HIDDEN)
+            continue;
         if (!text)
             json_null(json, column->key);
         else if (!(column->form & REPORT_NUMBER))

@@ -82,7 +82,8 @@ void html_state(const char *name, FILE *out);
 struct html_link {
     const char *key;  /* key of the column; NULL ends a list of links */
     const char *href; /* "job?id=" */
-    /* Key of the column whose value follows instead of the cell's, "": none; then 0 has no link. NULL: the cell's. */
+    /* Key of the column whose value follows instead of the cell's, and of others ("code&state"), "": none; then 0 has no link.
+     * NULL: the cell's. */
     const char *of;
 };
 

@@ -37,7 +37,27 @@ static bool
 html_is_written(const struct report_table *table, size_t row, size_t column)
 {
     const char *text = table->cells[row * table->list->column_count + column];
-    return text && *text && !(table->list->columns[column].form & REPORT_SILENT && strcmp(text, "0") == 0);
+    const unsigned form = (unsigned)table->list->columns[column].form;
+    return text && *text && !(form & REPORT_HIDDEN) && !(form & REPORT_SILENT && strcmp(text, "0") == 0);
+}
+
+/* Writes an address with the values of the columns that it is of: "code&state" adds the code, then "&state=" and the state. */
+static void
+html_address(const struct report_table *table, size_t row, const char *text, const struct html_link *link, FILE *out)
+{
+    fputs(link->href, out);
+    if (!link->of)
+        html_query(text, out);
+    for (const char *of = link->of; of && *of; of += *of == '&') {
+        char key[32];
+        const int length = (int)strcspn(of, "&");
+        snprintf(key, sizeof key, "%.*s", length, of);
+        const char *value = report_cell(table, row, key);
+        if (of > link->of && value && *value)
+            fprintf(out, "&amp;%s=", key);
+        html_query(value ? value : "", out);
+        of += length;
+    }
 }
 
 /* Writes a cell's text, as a link if the column has one. */
@@ -52,9 +72,8 @@ html_cell(const struct report_table *table, size_t row, size_t column, const str
     if (link && link->of && strcmp(text, "0") == 0)
         link = NULL;
     if (link) {
-        const char *value = !link->of ? text : *link->of ? report_cell(table, row, link->of) : "";
-        fprintf(out, "<a href=\"%s", link->href);
-        html_query(value ? value : "", out);
+        fputs("<a href=\"", out);
+        html_address(table, row, text, link, out);
         fputs("\">", out);
     }
     if (of->form & REPORT_SHARE) {

@@ -18,7 +18,7 @@ shown_cell(const struct report_table *table, size_t row, size_t column, char buf
 {
     const struct report_column *of = &table->list->columns[column];
     const char *text = table->cells[row * table->list->column_count + column];
-    if (!text || !*text || (of->form & REPORT_SILENT && strcmp(text, "0") == 0))
+    if (!text || !*text || of->form & REPORT_HIDDEN || (of->form & REPORT_SILENT && strcmp(text, "0") == 0))
         return NULL;
     if (!(of->form & REPORT_TIME) || strlen(text) < ISO_TIME_LENGTH)
         return text;
