@@ -257,6 +257,7 @@ enum report_browse_name {
     BROWSE_EVENTS,
     BROWSE_FEATURES,
     BROWSE_SERIES,
+    BROWSE_ARRIVALS,
     BROWSE_DESTINATIONS,
     BROWSE_UNDELIVERED,
     BROWSE_CALLERS,
@@ -318,7 +319,7 @@ int report_browse_keys(struct report *report, const struct report_list *list,
 
 /*
  * Counts the rows for each choice of a field; the value of the field itself is ignored. `counts` has a number per
- * choice, then that of all rows.
+ * choice, then that of all rows. field -1: only that one.
  */
 int report_browse_count(struct report *report, const struct report_list *list, const struct report_browse *browse,
                         int field, int64_t *counts, struct error *error);

@@ -171,7 +171,7 @@ SELECT j.id AS work, j.id AS job, s.series_uid, j.state, j.created_at AS at, j.p
     s.modality, s.body_part, s.description AS series_description, s.study_uid, s.accession_number, s.patient_id,
     s.manufacturer, s.model, s.station, s.sender, s.instances, nullif(s.expected_instances, 0) AS expected_instances,
     s.first_seen_at, s.last_seen_at, j.started_at, j.ended_at, j.total_seconds, j.code, j.message,
-    j.not_before_at, j.superseded_by, j.removed_at
+    j.not_before_at, j.superseded_by, j.removed_at, j.backend
 FROM job j
 LEFT JOIN series s ON s.id = j.series_id
 UNION ALL
@@ -184,7 +184,7 @@ SELECT CAST(-s.id AS INTEGER), CAST(NULL AS INTEGER), s.series_uid,
         AND NOT accepted ORDER BY passed_over, id LIMIT 1), '') AS TEXT),
     CAST(coalesce(nullif(s.message, ''), (SELECT message FROM stack WHERE series_id = s.id AND revision = s.revision
         AND NOT accepted ORDER BY passed_over, id LIMIT 1), '') AS TEXT),
-    CAST(NULL AS TEXT), CAST(NULL AS INTEGER), s.removed_at
+    CAST(NULL AS TEXT), CAST(NULL AS INTEGER), s.removed_at, CAST('' AS TEXT)
 FROM series s
 WHERE (s.state <> 'SETTLED' OR s.code <> '')
     AND NOT EXISTS (SELECT 1 FROM job WHERE series_id = s.id AND revision = s.revision);

@@ -510,7 +510,9 @@ int
 report_browse_count(struct report *report, const struct report_list *list, const struct report_browse *wanted,
                     int field, int64_t *counts, struct error *error)
 {
-    const struct report_field *of = &list->fields[field];
+    static const struct report_choice none = {0};
+    static const struct report_field whole = {.key = "1", .choices = &none};
+    const struct report_field *of = field < 0 ? &whole : &list->fields[field];
     struct browse b = {.report = report, .list = list, .sql = sqlite3_str_new(report->db.handle)};
     sqlite3_stmt *row;
     int choices = 0;

@@ -136,8 +136,8 @@ static const struct report_column period_undelivered[] = {
     MESSAGE,
     TO_DO,
     /* those that will be tried again count in any period */
-    AS(tried_since, "", HIDDEN, "iif(state = 'DELAYED', '', ?1)"),
-    AS(tried_before, "", HIDDEN, "iif(state = 'DELAYED', '', ?2)"),
+    AS(tried_since, "", HIDDEN, "iif(state = 'DELAYED', NULL, ?1)"),
+    AS(tried_before, "", HIDDEN, "iif(state = 'DELAYED', NULL, ?2)"),
 };
 
 static const struct report_column period_unpulled[] = {
@@ -177,6 +177,9 @@ static const struct report_column period_senders[] = {
     AS(scanner, "scanner", TEXT | BELOW, "nullif(trim(manufacturer || ' ' || model), '')"),
     AS(institution, "institution", TEXT | BELOW, "nullif(institution, '')"),
     AS(codes, "codes", TEXT | BELOW, "group_concat(DISTINCT iif(" REFUSED_IN ", code, NULL))"),
+    AS(manufacturer, "", HIDDEN, "manufacturer"),
+    AS(model, "", HIDDEN, "model"),
+    AS(site, "", HIDDEN, "institution"),
 };
 
 static const struct report_column period_callers[] = {
@@ -1612,8 +1615,8 @@ static const struct report_choice work_ways[] = {
         SINCE(since, "Since", "at"), BEFORE(before, "Before", "at"), SINCE(ended_since, "Ended since", "ended_at"),    \
         BEFORE(ended_before, "Ended before", "ended_at"),                                                              \
         {"longer", "Longer than (s)", REPORT_AMOUNT, "total_seconds > $", NULL, NULL},                                 \
-        {"code", "Code", REPORT_EQUAL, "code = upper($)", NULL, NULL}, EQUAL(sender, "Sender"),                        \
-        {"way", "Received by", REPORT_CHOICE, NULL, work_ways, NULL},                                                  \
+        {"code", "Code", REPORT_EQUAL, "code = upper($)", NULL, NULL}, EQUAL(backend, "Computed on"),                  \
+        EQUAL(sender, "Sender"), {"way", "Received by", REPORT_CHOICE, NULL, work_ways, NULL},                         \
         {"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL},                                              \
         {"study", "Study", REPORT_EQUAL, "study_uid = $", NULL, NULL},                                                 \
     {                                                                                                                  \
@@ -1788,6 +1791,52 @@ static const struct report_field review_fields[] = {
     {"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL},
 };
 
+/* Of such a field, "-" is an empty value. */
+#define OR_EMPTY(key_, title_, column)                                                                                 \
+    {                                                                                                                  \
+#key_, (title_), REPORT_EQUAL, #column " = iif($ = '-', '', $)", NULL, NULL                                    \
+    }
+
+static const struct report_choice arrival_states[] = {
+    {"GATHERING", "Receiving", "state = 'GATHERING'"},
+    {"SETTLED", "Complete", "state = 'SETTLED'"},
+    {"REFUSED", "Refused", "state = 'REFUSED'"},
+    {NULL, NULL, NULL},
+};
+static const struct report_choice arrivals_refused[] = {{"yes", "in part or whole", REFUSED_IN}, {NULL, NULL, NULL}};
+static const struct report_choice arrivals_unruled[] = {{"yes", "without a rule", UNRULED_IN}, {NULL, NULL, NULL}};
+
+static const struct report_field arrivals_fields[] = {
+    {"state", "State", REPORT_CHOICE, NULL, arrival_states, NULL},
+    {"modality", "Modality", REPORT_EQUAL, "modality = iif($ = '-', '', upper($))", NULL,
+     VALUES_OF("series", "modality")},
+    {"station", "Scanner", REPORT_EQUAL, "station = iif($ = '-', '', $)", NULL, VALUES_OF("series", "station")},
+    {"refused", "Refused", REPORT_CHOICE, NULL, arrivals_refused, NULL},
+    {"unruled", "Rule", REPORT_CHOICE, NULL, arrivals_unruled, NULL},
+    SINCE(settled_since, "Complete since", "settled_at"),
+    BEFORE(settled_before, "Complete before", "settled_at"),
+    {"code", "Code", REPORT_EQUAL, "code = upper($)", NULL, NULL},
+    OR_EMPTY(body_part, "Body part", body_part),
+    OR_EMPTY(sender, "Sender", sender),
+    OR_EMPTY(manufacturer, "Manufacturer", manufacturer),
+    OR_EMPTY(model, "Model", model),
+    OR_EMPTY(site, "Institution", institution),
+};
+
+static const struct report_column arrivals_columns[] = {
+    COLUMN(state, "State", TEXT),
+    COLUMN(modality, "Modality", TEXT),
+    COLUMN(body_part, "Body part", TEXT),
+    COLUMN(instances, "Instances", NUMBER),
+    COLUMN(station, "Scanner", TEXT),
+    COLUMN(sender, "Sender", TEXT),
+    AS(last_seen, "Last seen", TIME, "last_seen_at"),
+    COLUMN(code, "Code", TEXT),
+    SERIES_UID,
+    DESCRIPTION,
+    MESSAGE,
+};
+
 static const struct report_field series_fields[] = {{"series", "Series", REPORT_EQUAL, "series_uid = $", NULL, NULL}};
 
 #define OF_LAST_DAY "sent_at >= " AGO
@@ -1896,6 +1945,7 @@ SORTS(segments_sorts, {"segment", "segment", true, false})
 SORTS(results_sorts, {"path", "path", false, false})
 SORTS(events_sorts, {"event", "event", true, false})
 SORTS(features_sorts, {"place", "place", true, false})
+SORTS(arrivals_sorts, {"last_seen", "last_seen_at || ' ' || series_uid", false, true})
 SORTS(series_sorts, {"series", "series_uid", false, false})
 SORTS(destinations_sorts, {"destination", "destination", false, false})
 SORTS(undelivered_sorts, {"deliveries", "deliveries", true, true}, {"oldest", "oldest_at", false, false},
@@ -1984,6 +2034,8 @@ const struct report_list report_browsed[BROWSE_COUNT] = {
     [BROWSE_EVENTS] = BROWSE("events", "Events", "v_events", events_fields, events_sorts, "event", ),
     [BROWSE_FEATURES] = BROWSE("features", "Features", "v_features", features_fields, features_sorts, "job", ),
     [BROWSE_SERIES] = BROWSE("series", "Series", "v_series", series_fields, series_sorts, ONLY, ),
+    [BROWSE_ARRIVALS] =
+        BROWSE("arrivals", "Series", "v_series", arrivals_fields, arrivals_sorts, ONLY, COLUMNS(arrivals_columns)),
     [BROWSE_DESTINATIONS] = BROWSE("destinations", "Destinations", "v_destinations", destinations_fields,
                                    destinations_sorts, ONLY, COLUMNS(browse_destinations)),
     [BROWSE_UNDELIVERED] = BROWSE("groups", "Not delivered, by cause", "v_undelivered", undelivered_fields,

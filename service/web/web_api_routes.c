@@ -285,6 +285,7 @@ const struct api_route api_routes[] = {
      .kind = API_ONE,
      .list = BROWSE_SERIES,
      .types = {JSON}},
+    LIST("arrivals", BROWSE_ARRIVALS, .summary = "Received series, the latest first (v_series)"),
     {.path = "results/{instance}",
      .summary = "A result by its SOP Instance UID: the row (v_results), or the DICOM file",
      .kind = API_ANSWER,

@@ -65,10 +65,12 @@ list_hash_text(struct web_list *list, const struct web *web, struct error *error
     return 0;
 }
 
-static const struct report_field *
+/* Returns the choices of the states; NULL: the list has no states. */
+static const struct report_choice *
 list_states(const struct web_list *list)
 {
-    return &list->list->fields[report_field_place(list->list, "state")];
+    const int field = report_field_place(list->list, "state");
+    return field < 0 ? NULL : list->list->fields[field].choices;
 }
 
 int
@@ -85,9 +87,9 @@ web_list_read(struct web_list *list, const struct web_view *view, enum report_br
     if (rc)
         return rc;
     const char *state = web_list_value(list, "state");
-    const struct report_choice *choices = list_states(list)->choices;
+    const struct report_choice *choices = list_states(list);
     int i = 0;
-    while (choices[i].word && strcmp(choices[i].word, state) != 0)
+    while (choices && choices[i].word && strcmp(choices[i].word, state) != 0)
         i++;
     list->total = list->counts[i]; /* the last count is that of all */
     list->browse.total = &list->total;
@@ -217,9 +219,11 @@ chip_write(const struct web_list *list, const char *word, const char *title, int
 void
 web_list_chips(const struct web_list *list)
 {
-    const struct report_choice *choices = list_states(list)->choices;
+    const struct report_choice *choices = list_states(list);
     const char *state = web_list_value(list, "state");
     int all = 0;
+    if (!choices)
+        return;
     while (choices[all].word)
         all++;
     fputs("<nav class=\"chips\" aria-label=\"By state\">", list->view->out);

@@ -32,7 +32,7 @@ void web_list_clear(struct web_list *list);
 /* Returns the value of a field, or "". */
 const char *web_list_value(const struct web_list *list, const char *key);
 
-/* Writes the chips of the states that there are. */
+/* Writes the chips of the states that there are; no text for a list without states. */
 void web_list_chips(const struct web_list *list);
 
 /* Writes the form with these fields, up to NULL. The other values of the filter stay. */

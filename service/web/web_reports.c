@@ -30,42 +30,69 @@ reports_find_period(const struct web_view *view, const char *day, int64_t *since
     return rc;
 }
 
-/* The states of jobs that a report counts, with their keys. */
-static const char *const reports_states[][2] = {{"done", "DONE"},     {"empty", "EMPTY"},
-                                                {"review", "REVIEW"}, {"rejected", "REJECTED"},
-                                                {"failed", "FAILED"}, {"cancelled", "CANCELLED"}};
+/* Numbers of a report are links to the lists that they count: an address with both times of the period and the rest. */
+#define ENDED       "work?ended_since=", "&amp;ended_before="
+#define ARRIVED     "arrivals?settled_since=", "&amp;settled_before="
+#define FILED       "quarantine?since=", "&amp;before="
+#define SENDER      "sender&station&manufacturer&model&site"
+#define STATE(name) "&amp;state=" #name
+#define OF(name)    "&amp;" #name "="
 
-enum { STATES = sizeof reports_states / sizeof *reports_states, ADDRESS = 200 };
+static const struct reports_link {
+    enum report_list_name table;
+    const char *key, *begin, *between, *rest, *of;
+} reports_counts[] = {
+    {PERIOD_SERIES, "settled", ARRIVED, STATE(SETTLED), ""},
+    {PERIOD_SERIES, "refused", ARRIVED, STATE(REFUSED), ""},
+    {PERIOD_SERIES, "in_part", ARRIVED, STATE(SETTLED) "&amp;refused=yes", ""},
+    {PERIOD_SERIES, "unruled", ARRIVED, "&amp;unruled=yes", ""},
+    {PERIOD_JOBS, "done", ENDED, STATE(DONE), ""},
+    {PERIOD_JOBS, "empty", ENDED, STATE(EMPTY), ""},
+    {PERIOD_JOBS, "review", ENDED, STATE(REVIEW), ""},
+    {PERIOD_JOBS, "rejected", ENDED, STATE(REJECTED), ""},
+    {PERIOD_JOBS, "failed", ENDED, STATE(FAILED), ""},
+    {PERIOD_JOBS, "cancelled", ENDED, STATE(CANCELLED), ""},
+    {PERIOD_FILES, "quarantined", FILED, "", ""},
+    {PERIOD_FAILED, "jobs", ENDED, STATE(FAILED) OF(code), "code"},
+    {PERIOD_UNDELIVERED, "results", NULL, NULL,
+     "deliveries?destination=", "destination&state&code&tried_since&tried_before"},
+    {PERIOD_REFUSED, "series", ARRIVED, "&amp;refused=yes" OF(code), "code"},
+    {PERIOD_REFUSED, "in_part", ARRIVED, STATE(SETTLED) "&amp;refused=yes" OF(code), "code"},
+    {PERIOD_QUARANTINED, "files", FILED, OF(code), "code"},
+    {PERIOD_SENDERS, "refused", ARRIVED, "&amp;refused=yes" OF(sender), SENDER},
+    {PERIOD_SENDERS, "series", ARRIVED, OF(sender), SENDER},
+    {PERIOD_UNRULED, "series", ARRIVED, "&amp;unruled=yes" OF(modality), "modality&body_part&sender"},
+    {PERIOD_PIPELINES, "pipeline", NULL, NULL, "work?pipeline=", NULL},
+    {PERIOD_PIPELINES, "done", ENDED, STATE(DONE) OF(pipeline), "pipeline"},
+    {PERIOD_PIPELINES, "empty", ENDED, STATE(EMPTY) OF(pipeline), "pipeline"},
+    {PERIOD_PIPELINES, "review", ENDED, STATE(REVIEW) OF(pipeline), "pipeline"},
+    {PERIOD_PIPELINES, "failed", ENDED, STATE(FAILED) OF(pipeline), "pipeline"},
+    {PERIOD_COMPUTE, "jobs", ENDED, OF(backend), "backend"},
+};
 
-/* Writes the figures and tables. A number of ended jobs leads to the list that it counts. */
+enum { COUNTS = sizeof reports_counts / sizeof *reports_counts, ADDRESS = 200, SHARED = 5 };
+
 static void
 reports_write(const struct report_period *period, FILE *out)
 {
-    static const char form[] = "work?ended_since=%s&amp;ended_before=%s&amp;state=%s%s";
-
-    char jobs[STATES][ADDRESS], of_pipeline[STATES][ADDRESS], of_code[ADDRESS];
-    struct html_link figures[STATES + 1] = {{NULL, NULL, NULL}}, pipelines[STATES + 2] = {{NULL, NULL, NULL}};
-    const struct html_link failed[] = {
-        {"jobs", of_code, "code"}, {"job", "job?id=", NULL}, {"series_uid", "series?uid=", NULL}, {NULL, NULL, NULL}};
-    static const struct html_link undelivered[] = {
-        {"results", "deliveries?destination=", "destination&state&code&tried_since&tried_before"}, {NULL, NULL, NULL}};
-
+    char addresses[COUNTS][ADDRESS];
+    struct html_link all[COUNTS + PERIOD_COUNT * SHARED];
+    size_t count = 0;
     html_report_links links;
-    for (size_t i = 0; i < STATES; i++) {
-        const char *key = reports_states[i][0], *state = reports_states[i][1];
-        snprintf(jobs[i], ADDRESS, form, period->since, period->until, state, "");
-        snprintf(of_pipeline[i], ADDRESS, form, period->since, period->until, state, "&amp;pipeline=");
-        figures[i] = (struct html_link){key, jobs[i], ""};
-        pipelines[i] = (struct html_link){key, of_pipeline[i], "pipeline"};
+    for (int table = 0; table < PERIOD_COUNT; table++) {
+        links[table] = &all[count];
+        for (size_t i = 0; i < COUNTS; i++) {
+            const struct reports_link *link = &reports_counts[i];
+            if ((int)link->table != table)
+                continue;
+            snprintf(addresses[i], ADDRESS, "%s%s%s%s%s", link->begin ? link->begin : "",
+                     link->begin ? period->since : "", link->begin ? link->between : "",
+                     link->begin ? period->until : "", link->rest);
+            all[count++] = (struct html_link){link->key, addresses[i], link->of};
+        }
+        for (size_t i = 0; i < SHARED; i++) /* with the end of the links */
+            all[count++] = web_view_links[i];
     }
-    snprintf(of_code, ADDRESS, form, period->since, period->until, "FAILED", "&amp;code=");
-    pipelines[STATES] = (struct html_link){"pipeline", "work?pipeline=", NULL};
-    for (int i = 0; i < PERIOD_COUNT; i++)
-        links[i] = i == PERIOD_JOBS          ? figures
-                   : i == PERIOD_PIPELINES   ? pipelines
-                   : i == PERIOD_FAILED      ? failed
-                   : i == PERIOD_UNDELIVERED ? undelivered
-                                             : web_view_links;
     html_report_figures(period, (const html_report_links *)&links, out);
     html_report_tables(period, (const html_report_links *)&links, out);
 }

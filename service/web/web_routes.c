@@ -117,6 +117,8 @@ static const struct web_route routes[] = {
     {.path = "/job", .title = "Job", .menu = "/work", .view = web_view_job, .runs_script = true},
     {.path = "/similar", .title = "Similar texture", .menu = "/work", .view = web_view_similar},
     {.path = "/series", .title = "Series", .menu = "/work", LISTS(WEB_SERIES, WEB_SERIES_JOBS, WEB_SERIES_STACKS)},
+    {.path = "/arrivals", .title = "Series", .menu = "/received", .view = web_view_arrivals},
+    {.path = "/quarantine", .title = "Quarantine", .menu = "/received", .view = web_view_quarantined},
     {.path = "/search", .title = "Search", .menu = "/work", .view = web_view_search, .reads_body = true},
     {.path = "/login", .title = "Log in", .view = web_view_login, .post = web_log_in, .open = true},
     {.path = "/logout", .title = "Log out", .post = web_log_out},

@@ -59,6 +59,8 @@ int web_view_work(const struct web_view *view, struct error *error);
 int web_view_overview(const struct web_view *view, struct error *error);
 int web_view_settings(const struct web_view *view, struct error *error);
 int web_view_received(const struct web_view *view, struct error *error);
+int web_view_arrivals(const struct web_view *view, struct error *error);
+int web_view_quarantined(const struct web_view *view, struct error *error);
 int web_view_review(const struct web_view *view, struct error *error);
 int web_view_reports(const struct web_view *view, struct error *error);
 int web_view_cohort(const struct web_view *view, struct error *error);

@@ -41,7 +41,10 @@ html_is_written(const struct report_table *table, size_t row, size_t column)
     return text && *text && !(form & REPORT_HIDDEN) && !(form & REPORT_SILENT && strcmp(text, "0") == 0);
 }
 
-/* Writes an address with the values of the columns that it is of: "code&state" adds the code, then "&state=" and the state. */
+/*
+ * Writes an address with the values of the columns that it is of: "code&state" adds the code, then "&state=" and the state. Of
+ * these others, one without a value is left out, and an empty one is "-".
+ */
 static void
 html_address(const struct report_table *table, size_t row, const char *text, const struct html_link *link, FILE *out)
 {
@@ -53,9 +56,9 @@ html_address(const struct report_table *table, size_t row, const char *text, con
         const int length = (int)strcspn(of, "&");
         snprintf(key, sizeof key, "%.*s", length, of);
         const char *value = report_cell(table, row, key);
-        if (of > link->of && value && *value)
+        if (of > link->of && value)
             fprintf(out, "&amp;%s=", key);
-        html_query(value ? value : "", out);
+        html_query(!value ? "" : *value || of == link->of ? value : "-", out);
         of += length;
     }
 }

@@ -143,6 +143,7 @@ START_TEST(each_field_filters)
         {"modality", "ct", "7531"},
         {"scanner", "CT0", "63"},
         {"sender", "AE", "7654321"},
+        {"backend", "cpu", "7"},
         {"way", "network", "7654321"},
         {"way", "inbox", ""},
         {"destination", "PACS", "1"},
@@ -164,7 +165,7 @@ START_TEST(each_field_filters)
         {"current", "no", ""},
     };
     add_each();
-    run("UPDATE series SET description = 'Room 6' WHERE id = 6");
+    run("UPDATE job SET backend = 'cpu' WHERE id = 7");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         ck_assert_msg(strcmp(found(wanted(rows[i][0], rows[i][1], NULL)), rows[i][2]) == 0, "%s = %s: %s", rows[i][0],
                       rows[i][1], found(wanted(rows[i][0], rows[i][1], NULL)));

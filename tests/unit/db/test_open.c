@@ -382,7 +382,7 @@ START_TEST(views_have_their_columns)
          "work,job,series_uid,state,at,pipeline,stack,revision,modality,body_part,series_description,study_uid,"
          "accession_number,patient_id,manufacturer,model,station,sender,instances,expected_instances,"
          "first_seen_at,last_seen_at,started_at,ended_at,total_seconds,code,message,not_before_at,superseded_by,"
-         "removed_at"},
+         "removed_at,backend"},
         {"v_undelivered", "destination,cause,code,message,deliveries,jobs,tried,oldest_at,next_attempt_at,delivery"},
         {"v_trends", "day,pipeline,station,jobs,done,empty,review,rejected,failed,cancelled,mean_seconds"},
         {"v_objects", "sop_instance_uid,kind,sop_class_uid,label,object_series_uid,series_uid,"
