@@ -450,7 +450,7 @@ def test_hostile_peers(site):
             with socket.create_connection(("127.0.0.1", site.port)) as peer, contextlib.suppress(OSError):
                 peer.sendall(junk)
         for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
-            site.get("work", status=405, method=method)
+            site.get("deliveries", status=405, method=method)
         assert site.get("work", method="HEAD")[1] == b""
         site.get("queue?after=" + urllib.parse.quote("' OR '\0'") + "&list=waiting")
         site.get("failures?list=refused&after=" + "%ff" * 100)

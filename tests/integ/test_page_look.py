@@ -36,7 +36,7 @@ BROKEN = """[...document.querySelectorAll("td:not(.uid), th")].flatMap(cell => {
 SHOWN = "e.checkVisibility({contentVisibilityAuto: true, visibilityProperty: true}) && e.getClientRects().length > 0"
 KANJI = "脳" * 64
 PLACES = (*PAGES, "review?id={review}", "job?id={review}", "job?id={done}", "job?id={failed}", "series?uid={refused}",
-          "cohort?of=brain-mr/Brain", "work?state=CANCELLED", "deliveries?state=WAITING", "login")
+          "cohort?of=brain-mr/Brain", "work?state=CANCELLED", "deliveries?state=WAITING", "arrivals", "quarantine", "login")
 ERRORS = {"nothing": 404, "work?x=1": 400, "job?id=999": 404}
 
 pytestmark = [released_only, pytest.mark.skipif(not chromium.PROGRAM, reason="chromium is not here")]
