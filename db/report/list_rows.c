@@ -1825,6 +1825,7 @@ static const struct report_field arrivals_fields[] = {
 
 static const struct report_column arrivals_columns[] = {
     COLUMN(state, "State", TEXT),
+    AS(series_description, "Description", TEXT, "coalesce(nullif(series_description, ''), 'series')"),
     COLUMN(modality, "Modality", TEXT),
     COLUMN(body_part, "Body part", TEXT),
     COLUMN(instances, "Instances", NUMBER),
@@ -1833,7 +1834,6 @@ static const struct report_column arrivals_columns[] = {
     AS(last_seen, "Last seen", TIME, "last_seen_at"),
     COLUMN(code, "Code", TEXT),
     SERIES_UID,
-    DESCRIPTION,
     MESSAGE,
 };
 

@@ -10,6 +10,9 @@
 static int
 rows_write(const struct web_list *list, const char *const *fields, struct error *error)
 {
+    static const struct html_link links[] = {
+        {"series_description", "series?uid=", "series_uid"}, {"series_uid", "series?uid=", NULL}, {NULL, NULL, NULL}};
+
     FILE *out = list->view->out;
     fputs("<section class=\"list\">\n", out);
     web_list_chips(list);
@@ -18,7 +21,7 @@ rows_write(const struct web_list *list, const char *const *fields, struct error 
         return rc;
     fputs("</section>\n", out);
     if (list->table.row_count > 0)
-        html_table(&list->table, web_view_links, NULL, out);
+        html_table(&list->table, links, NULL, out);
     else
         fputs("<section><p class=\"dim\">No row matches the filter.</p></section>\n", out);
     fputs("<section class=\"list\">", out);
