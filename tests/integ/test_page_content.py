@@ -18,7 +18,7 @@ SECONDS = 5  # in which a page must show a state that /readyz has
 def numbers(page):
     """Returns each number of a page that is a link to a list, a chip too: its address and the number."""
     found = []
-    for before, href, after, text in re.findall(r'<a ([^>]*?)href="((?:work|deliveries)(?:\?[^"]*)?)"([^>]*)>(.*?)</a>', page, re.S):
+    for before, href, after, text in re.findall(r'<a ([^>]*?)href="((?:work|deliveries|arrivals|quarantine)(?:\?[^"]*)?)"([^>]*)>(.*?)</a>', page, re.S):
         text = re.sub(r"<[^>]*>", "", text).strip()
         number = re.fullmatch(r"[^\d]* ([\d,]+)" if "chip" in before else r"([\d,]+)(?: [a-z ]+)?", text)
         if number and "limit=" not in href and not (number[1] == "0" and "aria-current" in after):
@@ -59,6 +59,8 @@ def test_each_number_is_that_of_its_list(daemon, tmp_path):
     storescu(d.port, *phantom(tmp_path / "us", "--size", "16x16x3", "--seed", "77"))
     wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the job of the sent series")
     wait_for(lambda: len(d.query("SELECT 1 FROM v_deliveries WHERE attempts > 0")) == 2, 60, "its delivery")
+    d.ctl("hold", "--destination", "PACS")  # an attempt changes the code of a delivery meanwhile
+    wait_for(lambda: not d.query("SELECT 1 FROM v_deliveries WHERE state <> 'DELAYED'"), 60, "the end of the attempts")
     pages, counts, lists, alone = crawled(site), {}, {}, {}
     assert {"work", "deliveries", "received", "reports", "reports?day=now", "settings", "cohort", "job?id=1"} <= set(pages)
     for path, page in pages.items():

@@ -43,7 +43,7 @@ html_is_written(const struct report_table *table, size_t row, size_t column)
 
 /*
  * Writes an address with the values of the columns that it is of: "code&state" adds the code, then "&state=" and the state. Of
- * these others, one without a value is left out, and an empty one is "-".
+ * several, an empty value is "-", and a later one without a value is left out.
  */
 static void
 html_address(const struct report_table *table, size_t row, const char *text, const struct html_link *link, FILE *out)
@@ -58,7 +58,7 @@ html_address(const struct report_table *table, size_t row, const char *text, con
         const char *value = report_cell(table, row, key);
         if (of > link->of && value)
             fprintf(out, "&amp;%s=", key);
-        html_query(!value ? "" : *value || of == link->of ? value : "-", out);
+        html_query(!value ? "" : *value || !strchr(link->of, '&') ? value : "-", out);
         of += length;
     }
 }
