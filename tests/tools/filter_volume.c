@@ -4,8 +4,8 @@
  *   filter_volume BACKEND COLUMNS,ROWS,SLICES SPACING,SPACING,SPACING INPUT OUTPUT KEY=VALUE...
  *
  * Keys are kind, boundary, pooling, in_slice, size, sigma_mm, laws (names with commas), energy, wavelet, high (such as
- * LHL), level, gamma, lambda_mm, theta_degrees, riesz (numbers with commas). Prints the step of the responses, and the
- * seconds of the processor and of the clock in the filter.
+ * LHL), level, gamma, lambda_mm, theta_degrees, riesz (numbers with commas), repeat. Prints the step of the responses, and the
+ * seconds of the processor and of the clock in the filter, per repetition.
  */
 #include "kernels/filter/filter.h"
 
@@ -134,7 +134,8 @@ main(int argc, char **argv)
     struct image_extent extent = {0};
     const int32_t *codes;
     void *voxels;
-    double step;
+    double step = 0;
+    int repeat = 1;
 
     if (argc < 7)
         return EXIT_FAILURE;
@@ -145,7 +146,10 @@ main(int argc, char **argv)
 
         if (value)
             *value++ = '\0';
-        parse(&filter.options, argv[i], value ? value : "");
+        if (strcmp(argv[i], "repeat") == 0)
+            repeat = atoi(value ? value : "");
+        else
+            parse(&filter.options, argv[i], value ? value : "");
     }
     const size_t count = (size_t)image_voxels(&extent);
     double *responses = take(count, sizeof(*responses));
@@ -157,9 +161,12 @@ main(int argc, char **argv)
     for (size_t i = 0; i < count; i++)
         request.limit = abs(((int16_t *)voxels)[i]) > request.limit ? abs(((int16_t *)voxels)[i]) : request.limit;
     must(kernels_volume_ready(lane, 0, extent.slices, &error));
-    const double used = seconds(CLOCK_PROCESS_CPUTIME_ID), begun = seconds(CLOCK_MONOTONIC);
-    must(filter_run(lane, filter.options.kind, &request, &codes, &step, &error));
-    printf("%a %.4f %.4f\n", step, seconds(CLOCK_PROCESS_CPUTIME_ID) - used, seconds(CLOCK_MONOTONIC) - begun);
+    for (int i = 0; i < repeat; i++) {
+        const double used = seconds(CLOCK_PROCESS_CPUTIME_ID), begun = seconds(CLOCK_MONOTONIC);
+
+        must(filter_run(lane, filter.options.kind, &request, &codes, &step, &error));
+        printf("%a %.4f %.4f\n", step, seconds(CLOCK_PROCESS_CPUTIME_ID) - used, seconds(CLOCK_MONOTONIC) - begun);
+    }
     for (size_t i = 0; i < count; i++)
         responses[i] = codes[i] * step;
     use_file(argv[5], "wb", responses, count * sizeof(*responses));

@@ -562,6 +562,7 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "};\n"
                            "seg_grid = \"source\";\n"
                            "unit = \"images\";\n"
+                           "changes = false;\n"
                            "derived = false;\n"
                            "review = \"hold\";\n"
                            "unreviewed = false;\n"
