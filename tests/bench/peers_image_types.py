@@ -99,6 +99,8 @@ def main():
             record(line, "noctule", ours)
             theirs, found = of_pyradiomics(folder, file)
             record(line, "pyradiomics", theirs, ours)
+            # Equal responses differ in their last bit, which decides how many are within the percentiles (docs/features.md).
+            found = {key: value for key, value in found.items() if not (key.startswith("lbp-3D") and "RobustMean" in key)}
             line["features"] = assert_equal(row, found)
         print(json.dumps(line), flush=True)
 
