@@ -477,7 +477,7 @@ march_fill_unit(const struct separable_plan *plan, const struct march_units *uni
 template <typename Form>
 static int
 march_start(struct cuda_lane *lane, const struct separable_plan *plan, const struct separable_input *input,
-             const struct separable_output *output, struct march_pass<Form> *pass, struct error *error)
+            const struct separable_output *output, struct march_pass<Form> *pass, struct error *error)
 {
     const struct image_extent *extent = &lane->base.extent;
 

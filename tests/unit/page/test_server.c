@@ -63,7 +63,17 @@ static enum web_server_posts
 takes_posts(void *context, const char *path)
 {
     (void)context;
-    return strcmp(path, "/post") == 0 ? WEB_SERVER_TAKES_POSTS : WEB_SERVER_NO_POSTS;
+    return strcmp(path, "/post") == 0     ? WEB_SERVER_TAKES_POSTS
+           : strcmp(path, "/upload") == 0 ? WEB_SERVER_UPLOADS
+                                          : WEB_SERVER_NO_POSTS;
+}
+
+static const char *
+refuses_upload(void *context, const struct web_request *request, int *status)
+{
+    (void)context;
+    *status = 403;
+    return strstr(request->cookie, "eve") ? "not you" : NULL;
 }
 
 static void
@@ -78,7 +88,7 @@ note_it(void *context, int status, double seconds)
 static void
 open_server(void)
 {
-    const struct web_server_events events = {answer_it, note_it, NULL, turn_of, takes_posts, NULL, NULL};
+    const struct web_server_events events = {answer_it, note_it, NULL, turn_of, takes_posts, refuses_upload, NULL};
     struct sockaddr_in address;
     socklen_t size = sizeof address;
     const int fd = bind_at("127.0.0.1", 0);
@@ -283,6 +293,72 @@ START_TEST(a_body_comes_in_parts_or_ends)
 
 END_TEST
 
+/* Begins an upload of that many bytes. `more`: headers. */
+static int
+begin_upload(int64_t size, const char *more)
+{
+    char head[200];
+    const int fd = visit();
+    const int length = snprintf(head, sizeof head, "POST /upload HTTP/1.1\r\n" HEAD "Content-Length: %lld\r\n%s\r\n",
+                                (long long)size, more);
+    say(fd, head, (size_t)length);
+    return fd;
+}
+
+/* Sends the bytes of an upload. */
+static void
+send_upload(int fd, int64_t size)
+{
+    static const char bytes[1 << 16];
+    for (; size > 0; size -= (int64_t)sizeof bytes)
+        say(fd, bytes, size < (int64_t)sizeof bytes ? (size_t)size : sizeof bytes);
+}
+
+START_TEST(an_upload_has_a_limited_size)
+{
+    const struct edge edge = EDGE(PAGE_UPLOAD_MIB);
+    ck_assert_int_eq(status_of(hear(begin_upload((edge.most << 20) + 1, ""))), 413);
+    const int fd = begin_upload(edge.most << 20, "");
+    send_upload(fd, edge.most << 20);
+    ck_assert_int_eq(status_of(hear(fd)), 200);
+}
+
+END_TEST
+
+/* Of a refused upload the body is read before the answer, unless the client waits for the answer before it sends one. */
+START_TEST(a_refused_upload_is_read_first)
+{
+    const int fd = begin_upload(1 << 20, "Cookie: eve\r\n");
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    ck_assert_int_eq(status_of(ask("GET /now HTTP/1.1\r\n" HEAD "\r\n")), 200);
+    ck_assert_int_eq(poll(&poll_fd, 1, 0), 0);
+    send_upload(fd, 1 << 20);
+    ck_assert_int_eq(status_of(hear(fd)), 403);
+    ck_assert_int_eq(status_of(hear(begin_upload(1 << 20, "Cookie: eve\r\nExpect: 100-continue\r\n"))), 403);
+}
+
+END_TEST
+
+START_TEST(so_many_uploads_and_no_more)
+{
+    const struct edge edge = EDGE(PAGE_UPLOADS);
+    int fds[8];
+    ck_assert_int_le(edge.most, 8);
+    for (int i = 0; i < edge.most; i++) {
+        fds[i] = begin_upload(2, "");
+        ck_assert_int_eq(status_of(ask("GET /now HTTP/1.1\r\n" HEAD "\r\n")), 200); /* the server has noticed it */
+    }
+    const int beyond = begin_upload(2, "");
+    send_upload(beyond, 2);
+    ck_assert_int_eq(status_of(hear(beyond)), 429);
+    for (int i = 0; i < edge.most; i++) {
+        send_upload(fds[i], 2);
+        ck_assert_int_eq(status_of(hear(fds[i])), 200);
+    }
+}
+
+END_TEST
+
 /* Invalid HTTP must not affect later requests. */
 START_TEST(nonsense_ends)
 {
@@ -412,6 +488,23 @@ START_TEST(a_connection_ends_in_time)
     atomic_store(&clock_ahead_s, 0);
     ck_assert_int_eq(status_of(hear(fd)), 0);
     ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200);
+}
+
+END_TEST
+
+START_TEST(an_upload_has_more_time)
+{
+    const struct edge edge = EDGE(PAGE_UPLOAD_SECONDS);
+    const int fd = begin_upload(2, "");
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200);
+    atomic_store(&clock_ahead_s, (int)edge.most - 1);
+    web_server_tick(server);
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    ck_assert_int_eq(poll(&poll_fd, 1, 200), 0);
+    atomic_store(&clock_ahead_s, (int)edge.most + 1);
+    web_server_tick(server);
+    atomic_store(&clock_ahead_s, 0);
+    ck_assert_int_eq(status_of(hear(fd)), 0);
 }
 
 END_TEST
@@ -584,6 +677,10 @@ main(void)
     tcase_add_test(tests, only_read_requests_are_accepted);
     tcase_add_test(tests, a_post_has_a_body_of_limited_size);
     tcase_add_test(tests, a_body_comes_in_parts_or_ends);
+    tcase_add_test(tests, an_upload_has_a_limited_size);
+    tcase_add_test(tests, a_refused_upload_is_read_first);
+    tcase_add_test(tests, so_many_uploads_and_no_more);
+    tcase_add_test(tests, an_upload_has_more_time);
     tcase_add_test(tests, nonsense_ends);
     tcase_add_test(tests, a_request_has_bounds);
     tcase_add_test(tests, so_many_connections_and_no_more);
