@@ -400,12 +400,19 @@ conf_find_destination(const struct conf *conf, const char *name)
 void
 conf_takes(const struct conf_destination *destination, char text[CONF_TAKES])
 {
+    const unsigned all = CONF_RESULT_SEG | CONF_RESULT_SR | CONF_RESULT_PMAP | CONF_RESULT_LABELMAP |
+                         CONF_RESULT_RTSTRUCT | (destination->deidentify ? 0 : CONF_RESULT_PICTURE);
+    const bool images = destination->send & CONF_SEND_IMAGES;
+    const unsigned given = destination->takes || !(images || destination->deidentify) ? destination->takes : all;
+    const unsigned takes = destination->send & CONF_SEND_RESULTS ? given : 0;
     size_t used = 0;
     text[0] = '\0';
     for (unsigned i = 0; result_choices[i] && used < CONF_TAKES; i++)
-        if (destination->takes & 1u << i)
+        if (takes & 1u << i)
             used += (size_t)snprintf(text + used, CONF_TAKES - used, "%s%s ", used > 0 ? "" : " ",
                                      1u << i == CONF_RESULT_SEG ? "seg seg-fractional" : result_choices[i]);
+    if (images)
+        snprintf(text + used, CONF_TAKES - used, "%s" CONF_KIND_IMAGES " ", used > 0 ? "" : " ");
 }
 
 const struct conf_source *

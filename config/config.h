@@ -685,6 +685,22 @@ struct conf_dicom {
 
 /* A `folder`, a `stow` URL, or an AE with ae_title, host and port.
  * options/option_delivery.c defines the options of each kind. */
+/* What a destination gets. */
+enum conf_send { CONF_SEND_RESULTS = 1 << 0, CONF_SEND_IMAGES = 1 << 1 }; /* OR-able */
+
+/* Copies without the identity of the patient (dicom/deidentify/deidentify.h). */
+enum conf_deidentify_profile { CONF_PROFILE_BASIC };
+
+enum conf_deidentify_patient { CONF_PATIENT_PSEUDONYM, CONF_PATIENT_EMPTY };
+
+struct conf_deidentify {
+    enum conf_deidentify_profile profile;
+    unsigned keep; /* enum deidentify_keep: the order of the words is the same */
+    enum conf_deidentify_patient patient;
+    char **words; /* that cleaned texts may keep, besides those of the pipelines */
+    size_t word_count;
+};
+
 struct conf_destination {
     char *name;
     char *folder;
@@ -698,11 +714,13 @@ struct conf_destination {
     int port;
     char *calling_ae_title; /* default: the first of our titles */
     bool tls;
-    char *certificate;     /* SHA-256, as of a peer; NULL: any valid certificate of the host */
-    bool commit;           /* a result is SENT only after its storage commitment */
-    double commit_seconds; /* timeout of the commitment */
-    char *fallback;        /* the destination of results that this one does not support */
-    unsigned takes;        /* enum conf_result: the kinds of results that it gets; 0: all DICOM objects */
+    char *certificate;                  /* SHA-256, as of a peer; NULL: any valid certificate of the host */
+    bool commit;                        /* a result is SENT only after its storage commitment */
+    double commit_seconds;              /* timeout of the commitment */
+    char *fallback;                     /* the destination of results that this one does not support */
+    unsigned takes;                     /* enum conf_result: the kinds of results that it gets; 0: all DICOM objects */
+    unsigned send;                      /* enum conf_send */
+    struct conf_deidentify *deidentify; /* NULL: objects leave as they are */
     double connect_seconds, dimse_seconds;
     double min_kib_per_second; /* of a message after its first dimse_seconds; 0: any */
     double idle_seconds;       /* time that an unused association stays open */
@@ -964,8 +982,10 @@ const struct conf_pipeline *conf_find_pipeline(const struct conf *conf, const ch
 const struct conf_destination *conf_find_destination(const struct conf *conf, const char *name);
 const struct conf_source *conf_find_source(const struct conf *conf, const char *name);
 /* Writes the kinds of v_results that the destination takes, each between blanks: " seg seg-fractional sr "; "": all
- * DICOM objects. */
-#define CONF_TAKES 128
+ * DICOM objects. With source images, CONF_KIND_IMAGES is one of them. Without `takes`, a destination of de-identified
+ * copies takes all DICOM objects but pictures, on which labels are drawn. */
+#define CONF_TAKES       128
+#define CONF_KIND_IMAGES "images" /* all source images of a job, as one delivery */
 void conf_takes(const struct conf_destination *destination, char text[CONF_TAKES]);
 /* Returns the first AE with that title; resolves CONF_SENDER. */
 const struct conf_destination *conf_find_destination_ae(const struct conf *conf, const char *ae_title);

@@ -190,6 +190,19 @@ int report_review(struct report *report, const struct report_filter *filter, con
 int report_keys(struct report *report, const struct report_list *list, const struct report_filter *filter, char ***keys,
                 size_t *count, struct error *error);
 
+/* An identifier that de-identified copies replace. */
+struct report_identifier {
+    const char *kind;  /* "patient", "study", "series", "instance", "result", "series of results" */
+    const char *value; /* of a patient as the option `identifiers` stores it; "": not stored */
+    const char *series_uid, *study_uid;
+    const char *path; /* of a file of it; "": none is stored */
+};
+
+/* Calls `take` for each. A negative result ends the calls and is returned. */
+int report_each_identifier(struct report *report,
+                           int (*take)(void *context, const struct report_identifier *identifier), void *context,
+                           struct error *error);
+
 /* A destination of the configuration. The database knows it only after its first delivery. */
 struct report_destination {
     const char *name;

@@ -83,7 +83,37 @@ check_destination(const void *object, const struct option_spot *spot)
         option_refuse(spot, "takes", "\"codes\" and \"nifti\" are no DICOM objects: only a folder takes them");
     if (destination->stow)
         check_stow(destination, spot);
+    if (destination->deidentify && (destination->takes & (CONF_RESULT_CODES | CONF_RESULT_PICTURE)))
+        option_refuse(spot, "takes", "\"codes\" and \"picture\" cannot be de-identified: labels may name a person");
+    if (destination->commit && (destination->send & CONF_SEND_IMAGES))
+        option_refuse(spot, "send", "\"images\" have no storage commitment: remove `commit`, or use two destinations");
+    if (destination->takes && !(destination->send & CONF_SEND_RESULTS) && !LOST(spot, destination->send))
+        option_refuse(spot, "takes", "has no effect without \"results\" in send");
 }
+
+static const char *const profile_choices[] = {"basic", NULL};
+static const char *const patient_choices[] = {"pseudonym", "empty", NULL};
+static const char *const send_choices[] = {"results", "images", NULL};
+/* In the order of enum deidentify_keep. */
+static const char *const keep_choices[] = {"uids",  "device",      "institution",  "characteristics",
+                                           "dates", "descriptors", "safe_private", NULL};
+
+static const struct option_row deidentify_rows[] = {
+    {ROW(conf_deidentify, choice, profile), NULL, .choices = profile_choices,
+     .help = "confidentiality profile: \"basic\", PS3.15 table E.1-1, with the Clean Structured Content Option"},
+    {ROW(conf_deidentify, flags, keep), "", .choices = keep_choices,
+     .help = "options of the profile: \"dates\", moved by a number of days that is the same for all objects of a "
+             "patient; \"device\"; \"institution\"; \"characteristics\", such as age, sex and weight; \"descriptors\", "
+             "reduced to words; \"safe_private\", listed private numbers; \"uids\"; by default none"},
+    {ROW(conf_deidentify, choice, patient), "\"pseudonym\"", .choices = patient_choices,
+     .help = "Patient ID and name: a \"pseudonym\" by the key of this installation, which noctule identity resolves, "
+             "or \"empty\""},
+    {ROW(conf_deidentify, strings, words), MANY(struct conf_deidentify, word_count), .fallback = "[ ]", LIMITS(0, 4096),
+     .help = "words that texts may keep, besides all words of pipelines: labels of segments, and with \"descriptors\" "
+             "descriptions; other words are removed"},
+};
+
+static const struct option_section deidentify_section = {SECTION(deidentify_rows, conf_deidentify)};
 
 static const struct option_row destination_rows[] = {
     {ROW(conf_destination, text, name), NULL, LIMITS(1, 64), .form = &form_name,
@@ -114,6 +144,13 @@ static const struct option_row destination_rows[] = {
     {ROW(conf_destination, flags, takes), "", .choices = result_choices,
      .help = "kinds of results to deliver, as in results of a pipeline; \"seg\" includes connectedness maps; only a "
              "folder may take \"codes\" and \"nifti\"; by default all DICOM objects"},
+    {ROW(conf_destination, flags, send), "[ \"results\" ]", .choices = send_choices,
+     .help =
+         "objects to deliver: the \"results\" of jobs, and the source \"images\" of the series that they processed, "
+         "as one delivery per job"},
+    {ROW(conf_destination, part, deidentify), "", .section = &deidentify_section,
+     .help = "deliver copies without the identity of the patient; UIDs are replaced by a key of this installation, the "
+             "same for the same source, so that copies refer to each other; by default objects leave as they are"},
     CONNECT_ROW(conf_destination),
     {ROW(conf_destination, number, dimse_seconds), "60.0", LIMITS(0.1, 3600),
      .help = "timeout of the answer to a DICOM message or to a STOW-RS request"},
@@ -156,6 +193,11 @@ check_fallback(const struct conf *conf, size_t i, const struct option_spot *spot
     const char *fallback = conf->destinations[i].fallback;
     if (fallback && option_lacks(&named, fallback))
         option_refuse(spot, ELEMENT("destinations", i, ".fallback"), "there is no destination named \"%s\"", fallback);
+    const size_t found = fallback ? option_find_name(&named, fallback) : named.count;
+    const struct conf_destination *other = found < named.count ? &conf->destinations[found] : NULL;
+    if (other && conf->destinations[i].deidentify && !other->deidentify && !LOST(spot, other->deidentify))
+        option_refuse(spot, ELEMENT("destinations", i, ".fallback"),
+                      "\"%s\" would get objects that are not de-identified: give it deidentify, too", fallback);
     size_t at = i, steps = 0;
     do {
         fallback = conf->destinations[at].fallback;

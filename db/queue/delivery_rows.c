@@ -44,6 +44,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ------------------------------------------------------------------------------------ adding - */
 
@@ -113,6 +114,40 @@ queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_
             rc = add_delivery(queue, result_id, destination, now_ms);
     }
     return rc;
+}
+
+int
+queue_add_images(struct queue *queue, int64_t job_id, const struct queue_result *routes, int64_t now_ms)
+{
+    int64_t result_id = 0;
+    int rc = 0;
+    for (size_t i = 0; rc >= 0 && i < routes->destination_count; i++) {
+        int64_t found;
+        if (!routes->takes || !strstr(routes->takes[i], " images "))
+            continue;
+        /* Not if a job has delivered them there, or if one that will not be superseded by this one is going to. */
+        rc = database_get(&queue->db,
+                          "SELECT 1 FROM job n JOIN job o ON o.series_id = n.series_id AND o.revision = n.revision "
+                          "AND o.id < n.id JOIN delivery d ON d.job_id = o.id AND d.kind = 'images' "
+                          "AND d.destination = ?2 WHERE n.id = ?1 AND (d.state IN ('SENT', 'SENDING') "
+                          "OR d.state IN ('PENDING', 'DELAYED') AND (o.pipeline <> n.pipeline OR o.stack <> n.stack)) "
+                          "LIMIT 1",
+                          VALUES(value_int(job_id), value_text(routes->destinations[i])), &found);
+        if (rc == 0 && result_id == 0) {
+            rc = database_run(&queue->db,
+                              "INSERT INTO result (job_id, kind, path, sop_class_uid, sop_instance_uid, series_uid, "
+                              "size_bytes, frames, created_at, replaces) SELECT j.id, 'images', "
+                              "'series/' || s.series_uid, '', '', '', 0, s.frames, ?2, '' "
+                              "FROM job j JOIN series s ON s.id = j.series_id WHERE j.id = ?1",
+                              VALUES(value_int(job_id), value_time(now_ms)));
+            result_id = sqlite3_last_insert_rowid(queue->db.handle);
+        } else if (rc == 1) {
+            continue;
+        }
+        if (rc == 0)
+            rc = add_delivery(queue, result_id, routes->destinations[i], now_ms);
+    }
+    return rc < 0 ? rc : 0;
 }
 
 /* ------------------------------------------------------------------------- not wanted any more */

@@ -587,6 +587,8 @@ job_finish(struct queue *queue, const struct edge_row *row, const struct queue_f
         if (rc == 0)
             rc = queue_add_deliveries(queue, sqlite3_last_insert_rowid(queue->db.handle), r, now_ms);
     }
+    if (rc == 0 && finish->result_count > 0)
+        rc = queue_add_images(queue, row->id, &finish->results[0], now_ms);
     if (rc == 0)
         rc = queue_add_features(queue, row->id, finish->figures);
     return rc == 0 && finish->state != QUEUE_REVIEW ? queue_job_stands(queue, row->id, now_ms) : rc;

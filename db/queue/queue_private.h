@@ -124,6 +124,9 @@ int queue_add_features(struct queue *queue, int64_t job_id, const struct queue_f
  * queue_leave(). Creates the deliveries of a result.
  */
 int queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_result *result, int64_t now_ms);
+/* Adds the result "images" of a job, and its deliveries, if a destination takes it. A destination gets the images of a
+ * revision of a series once. */
+int queue_add_images(struct queue *queue, int64_t job_id, const struct queue_result *routes, int64_t now_ms);
 /* Withdraws the unsent deliveries of jobs that this job superseded. */
 int queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_ms);
 /* Ends the deliveries of a purged series that have not arrived, with code PURGED. */

@@ -80,6 +80,8 @@ queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destina
                         &database_id, &results.at, &results.count);
         for (size_t i = 0; rc == 0 && i < results.count; i++)
             rc = queue_add_deliveries(queue, results.at[i], &routes, now_ms);
+        if (rc == 0 && results.count > 0)
+            rc = queue_add_images(queue, job_id, &routes, now_ms);
         free(results.at);
     }
     if (rc == 0)

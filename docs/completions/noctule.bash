@@ -168,6 +168,10 @@ _noctule() {
         options='--code --since --limit --json'
         kind=nothing
         ;;
+    identity)
+        options=''
+        kind=nothing
+        ;;
     reload)
         options=''
         kind=nothing
@@ -207,7 +211,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain compare validate run-job status report list jobs review show features cohort similar series programs validations destinations deliveries retry submit cancel accept reject undo hold release pause resume drain priority complete ack resend purge pull quarantine reload ping check-config doctor echo presets profiles version help'
+    local commands='run explain compare validate run-job status report list jobs review show features cohort similar series programs validations destinations deliveries retry submit cancel accept reject undo hold release pause resume drain priority complete ack resend purge pull quarantine identity reload ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;

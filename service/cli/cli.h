@@ -18,10 +18,10 @@
 
 extern const struct cli_command cli_run, cli_run_job, cli_explain, cli_status, cli_report, cli_jobs, cli_review,
     cli_show, cli_features, cli_series, cli_destinations, cli_deliveries, cli_retry, cli_submit, cli_cancel, cli_hold,
-    cli_release_held, cli_pause, cli_resume, cli_drain, cli_priority, cli_complete, cli_ack, cli_accept, cli_reject,
-    cli_undo, cli_resend, cli_purge, cli_pull, cli_quarantine, cli_reload, cli_ping, cli_check_config, cli_doctor,
-    cli_echo, cli_presets, cli_profiles, cli_programs, cli_cohort, cli_compare, cli_validate, cli_validations, cli_list,
-    cli_similar, cli_version, cli_help;
+    cli_release_held, cli_pause, cli_resume, cli_drain, cli_priority, cli_complete, cli_ack, cli_identity, cli_accept,
+    cli_reject, cli_undo, cli_resend, cli_purge, cli_pull, cli_quarantine, cli_reload, cli_ping, cli_check_config,
+    cli_doctor, cli_echo, cli_presets, cli_profiles, cli_programs, cli_cohort, cli_compare, cli_validate,
+    cli_validations, cli_list, cli_similar, cli_version, cli_help;
 
 /*
  * Chooses the configuration if no option or variable gives one: that of the running daemon, else

@@ -41,9 +41,9 @@ static const struct cli_command *const reading[] = {&cli_status,       &cli_repo
                                                     &cli_similar,      &cli_series,     &cli_programs, &cli_validations,
                                                     &cli_destinations, &cli_deliveries, NULL};
 static const struct cli_command *const steering[] = {
-    &cli_retry,        &cli_submit, &cli_cancel, &cli_accept,     &cli_reject,   &cli_undo,     &cli_hold,
-    &cli_release_held, &cli_pause,  &cli_resume, &cli_drain,      &cli_priority, &cli_complete, &cli_ack,
-    &cli_resend,       &cli_purge,  &cli_pull,   &cli_quarantine, &cli_reload,   &cli_ping,     NULL};
+    &cli_retry, &cli_submit,     &cli_cancel,   &cli_accept,   &cli_reject,   &cli_undo, &cli_hold,   &cli_release_held,
+    &cli_pause, &cli_resume,     &cli_drain,    &cli_priority, &cli_complete, &cli_ack,  &cli_resend, &cli_purge,
+    &cli_pull,  &cli_quarantine, &cli_identity, &cli_reload,   &cli_ping,     NULL};
 static const struct cli_command *const checking[] = {&cli_check_config, &cli_doctor,  &cli_echo, &cli_presets,
                                                      &cli_profiles,     &cli_version, &cli_help, NULL};
 

@@ -59,14 +59,22 @@ pseudonym_key_make(const char *root, struct pseudonym_key *key)
 }
 
 int
+pseudonym_digest(const void *key, const char *text, uint8_t digest[PSEUDONYM_DIGEST])
+{
+    const struct pseudonym_key *const own = key;
+    return HMAC(EVP_sha256(), own->bytes, sizeof own->bytes, (const uint8_t *)text, strlen(text), digest, NULL)
+               ? 0
+               : -ENOMEM;
+}
+
+int
 pseudonym_of(const struct pseudonym_key *key, const char *identifier, char word[PSEUDONYM_SIZE])
 {
-    uint8_t digest[EVP_MAX_MD_SIZE];
+    uint8_t digest[PSEUDONYM_DIGEST];
     word[0] = '\0';
     if (!*identifier)
         return 0;
-    if (!HMAC(EVP_sha256(), key->bytes, sizeof(key->bytes), (const uint8_t *)identifier, strlen(identifier), digest,
-              NULL))
+    if (pseudonym_digest(key, identifier, digest))
         return -ENOMEM;
     strcpy(word, "h:");
     for (int i = 0; i < WORD_BYTES; i++)

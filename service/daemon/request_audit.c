@@ -100,6 +100,11 @@ audit_describe(const struct control_request *request, struct audited *audited)
         audited->login = message->ack.login;
         snprintf(audited->subject, sizeof audited->subject, "alert %s", message->ack.alert);
         return true;
+    case PROTO_IDENTITY:
+        audited->row.action = "identity";
+        audited->login = message->identity.login;
+        snprintf(audited->subject, sizeof audited->subject, "pseudonym %s", message->identity.word);
+        return true;
     case PROTO_COMPLETE:
         audited->row.action = "complete";
         audited->login = message->complete.login;

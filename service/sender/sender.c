@@ -6,10 +6,12 @@
 #include "dicom/objects/seg/seg.h"
 #include "dicom/value/uid.h"
 #include "service/common/clock.h"
+#include "service/common/deidentification.h"
 #include "service/common/log.h"
 #include "service/common/stow/stow.h"
 #include "service/common/wire/child.h"
-#include "service/sender/sender_form.h"
+#include "service/sender/sender_copy.h"
+#include "service/sender/sender_images.h"
 
 #include <errno.h>
 #include <math.h>
@@ -29,7 +31,7 @@
 struct sender_task {
     struct sender_task *next;
     int64_t delivery;
-    char *file, *name, *sop_class, *sop_instance; /* as of DELIVER */
+    char *kind, *file, *source, *name, *sop_class, *sop_instance; /* as of DELIVER */
 };
 
 struct sender {
@@ -46,6 +48,7 @@ struct sender {
     int64_t expected_reports;              /* commitment reports expected on this association */
     struct stow *stow;                     /* NULL: not open */
     struct sender_refusals refusals;       /* of the STOW-RS service */
+    struct deidentification cleaning;      /* of a destination with `deidentify` */
 };
 
 /* The outcome of one delivery. */
@@ -364,15 +367,19 @@ deliver_to_folder(const struct sender *sender, const struct sender_task *task, s
 {
     const char *folder = sender->options.destination->folder;
     char name[SENDER_NAME];
-    snprintf(name, sizeof name, "%s%s", *task->name ? task->name : task->sop_instance, *task->name ? "" : ".dcm");
+    if (*task->sop_instance)
+        snprintf(name, sizeof name, "%s.dcm", task->sop_instance);
+    else
+        snprintf(name, sizeof name, "%s.%s", task->source, task->name);
     if (sender_folder_deliver(folder, task->file, name, &attempt->error))
         return dicom_outcome_of(attempt->error.code, &attempt->answer);
     attempt->sent = attempt->own;
     return DICOM_SENT;
 }
 
+/* Delivers one file as it is. */
 static enum dicom_outcome
-sender_send(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+send_file(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
     const struct conf_destination *to = sender->options.destination;
     if (*task->sop_instance && dicom_read_form(task->file, &attempt->own, &attempt->error))
@@ -380,6 +387,80 @@ sender_send(struct sender *sender, const struct sender_task *task, struct send_a
     if (to->folder)
         return deliver_to_folder(sender, task, attempt);
     return to->stow ? deliver_by_stow(sender, task, attempt) : deliver_to_ae(sender, task, attempt);
+}
+
+/* Delivers one file, or its de-identified copy. */
+static enum dicom_outcome
+send_copy(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    const struct deidentify *how = &sender->cleaning.how;
+    const bool is_object = *task->sop_instance != '\0';
+    struct sender_form copy;
+    char source[SENDER_NAME] = "";
+    if (!sender->options.destination->deidentify)
+        return send_file(sender, task, attempt);
+    int rc = (is_object ? sender_copy_object : sender_copy_file)(how, task->file, sender->options.root, &copy,
+                                                                 &attempt->error);
+    if (rc)
+        return dicom_outcome_of(attempt->error.code, &attempt->answer);
+    crash_point("courier_after_copy");
+    if (!is_object)
+        rc = sender_copy_source(how, task->source, source, sizeof source);
+    if (rc)
+        error_set_system(&attempt->error, rc, "name a copy");
+    const struct sender_task cleaned = {.delivery = task->delivery,
+                                        .kind = task->kind,
+                                        .file = copy.path,
+                                        .source = source,
+                                        .name = task->name,
+                                        .sop_class = is_object ? copy.is.sop_class : task->sop_class,
+                                        .sop_instance = is_object ? copy.is.sop_instance : task->sop_instance};
+    const enum dicom_outcome outcome =
+        rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : send_file(sender, &cleaned, attempt);
+    sender_form_close(&copy);
+    return outcome;
+}
+
+static bool
+sender_is_stopping(struct sender *sender)
+{
+    pthread_mutex_lock(&sender->mutex);
+    const bool stopping = sender->stopping;
+    pthread_mutex_unlock(&sender->mutex);
+    return stopping;
+}
+
+/* Delivers all images of a series, one after the other. A further attempt begins with the first one: storing an instance
+ * twice is harmless. */
+static enum dicom_outcome
+send_images(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    struct sender_images images;
+    enum dicom_outcome outcome = DICOM_SENT;
+    if (sender_images_find(task->file, &images, &attempt->error))
+        outcome = dicom_outcome_of(attempt->error.code, &attempt->answer);
+    for (size_t i = 0; i < images.count && outcome == DICOM_SENT; i++) {
+        struct dicom_form form;
+        *attempt = (struct send_attempt){.answer = {-1, -1, -1, -1}, .store_status = -1};
+        if (sender_is_stopping(sender)) {
+            error_set(&attempt->error, -ECANCELED, CODE_RETURNED, "%zu of %zu images were sent.", i, images.count);
+            outcome = DICOM_TRANSIENT;
+        } else if (dicom_read_form(images.files[i], &form, &attempt->error)) {
+            outcome = dicom_outcome_of(attempt->error.code, &attempt->answer);
+        } else {
+            const struct sender_task image = {.delivery = task->delivery,
+                                              .kind = task->kind,
+                                              .file = images.files[i],
+                                              .source = "",
+                                              .name = "",
+                                              .sop_class = form.sop_class,
+                                              .sop_instance = form.sop_instance};
+            outcome = send_copy(sender, &image, attempt);
+        }
+    }
+    sender_images_free(&images);
+    attempt->sent = (struct dicom_form){"", "", ""}; /* it is no single object */
+    return outcome;
 }
 
 static void
@@ -393,7 +474,12 @@ sender_attempt(struct sender *sender, const struct sender_task *task)
     const struct conf_destination *to = sender->options.destination;
     struct send_attempt attempt = {.answer = {-1, -1, -1, -1}, .store_status = -1};
     const double start = clock_seconds();
-    const enum dicom_outcome outcome = sender_send(sender, task, &attempt);
+    const enum dicom_outcome outcome = strcmp(task->kind, CONF_KIND_IMAGES) == 0 ? send_images(sender, task, &attempt)
+                                                                                 : send_copy(sender, task, &attempt);
+    if (attempt.error.code == CODE_RETURNED) {
+        send_returned(sender, task);
+        return;
+    }
     if (outcome != DICOM_SENT)
         attempt.sent = (struct dicom_form){"", "", ""};
     const double seconds = clock_seconds() - start;
@@ -414,7 +500,9 @@ sender_attempt(struct sender *sender, const struct sender_task *task)
 static void
 free_task(struct sender_task *task)
 {
+    free(task->kind);
     free(task->file);
+    free(task->source);
     free(task->name);
     free(task->sop_class);
     free(task->sop_instance);
@@ -489,7 +577,11 @@ sender_open(const struct sender_options *options, struct sender **out)
         return -ENOMEM;
     sender->options = *options;
     pthread_mutex_init(&sender->mutex, NULL);
-    int error;
+    int error = options->destination->deidentify ? deidentification_of(options->conf, options->destination->deidentify,
+                                                                       options->key, &sender->cleaning)
+                                                 : 0;
+    if (error)
+        goto fail_wake;
     sender->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (sender->wake < 0) {
         error = -errno;
@@ -503,6 +595,7 @@ sender_open(const struct sender_options *options, struct sender **out)
 fail_thread:
     close(sender->wake);
 fail_wake:
+    deidentification_free(&sender->cleaning);
     pthread_mutex_destroy(&sender->mutex);
     free(sender);
     return error;
@@ -515,11 +608,13 @@ sender_deliver(struct sender *sender, const struct message_deliver *order)
     if (!task)
         return -ENOMEM;
     task->delivery = order->delivery;
+    task->kind = strdup(order->kind);
     task->file = strdup(order->file);
+    task->source = strdup(order->source);
     task->name = strdup(order->name);
     task->sop_class = strdup(order->sop_class);
     task->sop_instance = strdup(order->sop_instance);
-    if (!task->file || !task->name || !task->sop_class || !task->sop_instance) {
+    if (!task->kind || !task->file || !task->source || !task->name || !task->sop_class || !task->sop_instance) {
         free_task(task);
         return -ENOMEM;
     }
@@ -556,6 +651,7 @@ sender_close(struct sender *sender)
     sender_stop(sender);
     pthread_join(sender->thread, NULL);
     close(sender->wake);
+    deidentification_free(&sender->cleaning);
     pthread_mutex_destroy(&sender->mutex);
     free(sender);
 }

@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "dicom/dicom.h"
 #include "dicom/net/scp.h"
+#include "service/common/pseudonym.h"
 #include "service/common/wire/messages.h"
 
 struct sender;
@@ -25,7 +26,9 @@ struct sender_events {
 };
 
 struct sender_options {
-    const struct conf_destination *destination; /* these four must outlive the sender */
+    const struct conf_destination *destination; /* these six must outlive the sender */
+    const struct conf *conf;
+    const struct pseudonym_key *key;
     const char *root;
     const struct conf_dicom *dicom;
     struct dicom_tls *tls; /* NULL: no TLS settings could be opened */

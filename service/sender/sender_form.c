@@ -41,9 +41,9 @@ sender_form_is_accepted(enum sender_form_kind kind, const struct dicom_form *own
            dicom_accepts(association, sop_class, DICOM_IMPLICIT_LITTLE);
 }
 
-/* Opens an unnamed file. A file system without O_TMPFILE, such as NFS, gets a file that is unlinked at once. */
-static int
-open_unnamed(const char *root, struct error *error)
+/* A file system without O_TMPFILE, such as NFS, gets a file that is unlinked at once. */
+int
+sender_form_unnamed(const char *root, struct error *error)
 {
     char folder[SENDER_PATH], name[sizeof folder + 8];
     snprintf(folder, sizeof folder, "%s/" LAYOUT_CONVERTED, root);
@@ -72,7 +72,7 @@ sender_form_open(enum sender_form_kind kind, const struct dicom_form *own, const
             return 0;
         return error_set_system(error, -ENAMETOOLONG, "open an object");
     }
-    const int fd = open_unnamed(root, error);
+    const int fd = sender_form_unnamed(root, error);
     if (fd < 0)
         return fd;
     int rc = kind == SENDER_FORM_BINARY ? convert_to_binary(file, fd, &made, error)

@@ -29,6 +29,8 @@ bool sender_form_is_accepted(enum sender_form_kind kind, const struct dicom_form
  * DISK_FULL, WRITE_FAILED, and those of convert.h. */
 int sender_form_open(enum sender_form_kind kind, const struct dicom_form *own, const char *file, const char *root,
                      struct sender_form *form, struct error *error);
+/* Opens an unnamed file below the root. Returns its descriptor, or -errno. Codes: DISK_FULL, WRITE_FAILED. */
+int sender_form_unnamed(const char *root, struct error *error);
 void sender_form_close(struct sender_form *form);
 
 /* Returns whether an answer of the peer means that it cannot store this class or transfer syntax. `http`: the status

@@ -42,6 +42,8 @@ struct sender_process {
     uv_loop_t loop;
     uv_async_t news; /* frames were queued, or a sender ended */
     struct settings *settings;
+    struct pseudonym_key key; /* of de-identified copies, if has_key */
+    bool has_key;
     struct sender_entry *entries;
     struct pull_archive archive;
     pthread_mutex_t mutex;
@@ -134,11 +136,15 @@ open_entry(struct sender_process *process, const struct conf_destination *destin
         *out = entry->sender;
         return 0;
     }
+    if (destination->deidentify && !process->has_key)
+        return -ENOKEY;
     entry = calloc(1, sizeof *entry);
     if (!entry)
         return -ENOMEM;
     const struct sender_options options = {
         .destination = destination,
+        .conf = process->settings->conf,
+        .key = &process->key,
         .root = process->settings->conf->root,
         .dicom = &process->settings->conf->dicom,
         .tls = process->settings->tls,
@@ -173,12 +179,14 @@ handle_deliver(struct sender_process *process, struct proto_reader *reader)
         return;
     const struct conf_destination *destination = conf_find_destination(process->settings->conf, message.destination);
     const bool is_object = text_is_uid(message.sop_class) && text_is_uid(message.sop_instance);
-    if (*message.file != '/' || (!is_object && !is_file_name(message.name))) { /* the UID becomes a file name */
+    const bool is_images = strcmp(message.kind, CONF_KIND_IMAGES) == 0;
+    const bool is_file = is_file_name(message.name) && is_file_name(message.source);
+    if (*message.file != '/' || (!is_object && !is_file)) { /* the UID becomes a file name */
         reader->error = -EBADMSG;
         return;
     }
     /* RELOAD removed its destination, or replaced a folder by an AE, or the process is ending. */
-    if (!destination || (!is_object && !destination->folder) || process->child.draining) {
+    if (!destination || (!is_object && !is_images && !destination->folder) || process->child.draining) {
         const struct message_delivered untried = {
             .delivery = message.delivery,
             .outcome = PROTO_DELIVERY_RETURNED,
@@ -190,7 +198,7 @@ handle_deliver(struct sender_process *process, struct proto_reader *reader)
         message_write_delivered(&writer, &untried);
         child_send(&process->child, &writer);
     } else if (open_entry(process, destination, &sender) != 0 || sender_deliver(sender, &message) != 0) {
-        child_fail(&process->child, "no memory or thread for a delivery");
+        child_fail(&process->child, "no memory, thread or key for a delivery");
     }
 }
 
@@ -299,6 +307,8 @@ sender_main(const struct role_args *args)
         return child_start_status(error);
     if (reason.code != CODE_NONE) /* unusable certificates affect only destinations with TLS */
         log_error("courier.tls", LOG_STR("code", code_name(reason.code)), LOG_STR("message", reason.message));
+    /* Before the process is confined: no role may open the key later. */
+    process.has_key = pseudonym_key_read(process.settings->conf->root, &process.key) == 0;
     error = confine_self(CONFINE_COURIER, process.settings->conf);
     if (!error)
         error = sender_role_run(&process);

@@ -164,12 +164,15 @@ places_add_inboxes(struct places *places, const struct conf *conf)
 static int
 places_add_destinations(struct places *places, const struct conf *conf)
 {
+    static const struct place_row images = {CONFINE_COURIER, PLACE_READ, LAYOUT_SERIES};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < conf->destination_count; i++) {
         const struct conf_destination *destination = &conf->destinations[i];
         const char *const files[] = {destination->ca, destination->client_certificate, destination->client_key,
                                      destination->token_file, destination->login_file};
         rc = places_add_configured(places, destination->folder, PLACE_WRITE, true);
+        if (rc == 0 && (destination->send & CONF_SEND_IMAGES))
+            rc = places_add_below(places, conf->root, &images, false);
         for (size_t f = 0; rc == 0 && f < sizeof files / sizeof *files; f++)
             rc = places_add_configured(places, files[f], PLACE_READ, false);
     }

@@ -138,16 +138,18 @@ deliveries_on_commit(void *context, int status)
     }
     crash_point("daemon_after_sending_before_deliver");
     struct proto_writer writer;
-    char *file = core_path(core, delivery->path), name[NAME_MAX + 1] = "";
-    if (!*delivery->sop_instance_uid)
-        snprintf(name, sizeof name, "%s.%s", delivery->source, text_base_name(delivery->path));
+    char *file = core_path(core, delivery->path);
+    const bool is_object = *delivery->sop_instance_uid != '\0';
     if (file)
-        message_write_deliver(&writer, &(struct message_deliver){.delivery = delivery->id,
-                                                                 .destination = delivery->destination,
-                                                                 .file = file,
-                                                                 .name = name,
-                                                                 .sop_class = delivery->sop_class_uid,
-                                                                 .sop_instance = delivery->sop_instance_uid});
+        message_write_deliver(&writer,
+                              &(struct message_deliver){.delivery = delivery->id,
+                                                        .destination = delivery->destination,
+                                                        .kind = delivery->kind,
+                                                        .file = file,
+                                                        .source = is_object ? "" : delivery->source,
+                                                        .name = is_object ? "" : text_base_name(delivery->path),
+                                                        .sop_class = delivery->sop_class_uid,
+                                                        .sop_instance = delivery->sop_instance_uid});
     const int error = file ? pool_send(core->pool, attempt->sender, &writer) : -ENOMEM;
     free(file);
     if (error) {

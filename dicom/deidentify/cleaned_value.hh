@@ -1,0 +1,41 @@
+/*
+ * cleaned_value.hh - values of a de-identified copy; private to dicom/, C++.
+ */
+#ifndef NOCTULE_DICOM_DEIDENTIFY_CLEANED_VALUE_HH
+#define NOCTULE_DICOM_DEIDENTIFY_CLEANED_VALUE_HH
+
+#include "dicom/deidentify/deidentify.h"
+#include "dicom/read/header.hh"
+
+#include <set>
+
+/* The value that stands for one that may not stay and may not be empty. */
+#define CLEANED_DUMMY "REMOVED"
+
+/* Words of a text in UTF-8: runs of ASCII letters and digits, in lower case, and of other characters as they are. */
+std::vector<std::string> cleaned_words(const std::string &utf8);
+
+/* Returns the text if all of its words are on the list, where a number of up to three digits may end it. Otherwise, returns
+ * those words that are on the list, without numbers and in ASCII only. */
+std::string cleaned_text(const struct deidentify &how, const std::string &utf8);
+
+/* Moves a date (DA) or date and time (DT) by this number of days. Returns false if it is none. */
+bool cleaned_date(std::string &value, int32_t days);
+
+/* Returns whether each value is in the syntax of its VR (PS3.5 6.2): DA, DT, TM, AS, DS, IS, CS and UI. */
+bool cleaned_is_valid(DcmEVR vr, const std::string &values);
+
+/* Texts that identify the persons of an object, wherever they stand. */
+class Identifiers
+{
+  public:
+    /* Adds the words of names, or a whole identifier. */
+    void add_words(const std::string &utf8);
+    void add_identifier(const std::string &utf8);
+    bool occur_in(const std::string &utf8) const;
+
+  private:
+    std::set<std::string> words_;
+};
+
+#endif

@@ -1,0 +1,686 @@
+"""De-identified copies: names planted in some hundred places leave in no byte, and the copies fit together."""
+
+import contextlib
+import hashlib
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+
+import highdicom
+import numpy
+import pydicom
+import pytest
+from conftest import SHARED, drop, needs_shared, run_program, storescp, wait_for
+from dicognito.anonymizer import Anonymizer
+from dicomanonymizer.simpledicomanonymizer import anonymize_dataset
+from pydicom.datadict import dictionary_VR, keyword_for_tag
+from pydicom.dataset import Dataset
+from pydicom.tag import Tag
+from test_deliveries import deliveries, destinations, objects, to_archive, wait_states
+
+TABLE = pathlib.Path(__file__).parents[2] / "dicom/deidentify/attributes.def"
+KEEPS = {"basic": [], "dates": ["dates"],
+         "all": ["device", "institution", "characteristics", "dates", "descriptors", "safe_private", "uids"]}
+
+PIPELINE = """
+root = "{root}";
+pipelines = ( {{ name = "head-ct"; segments = ( {{ label = "Brain"; method = "level-set"; range = [ 0.0, 80.0 ];
+    shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = 30.0; }} );
+    category = {{ code = "123037004"; scheme = "SCT"; meaning = "Anatomical Structure"; }};
+    type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); }} );
+rules = ( );
+"""
+
+
+# What the site may keep by option, device, institution and characteristics, names no patient.
+KEPT_BY_ALL = {int(tag, 16) for tag, options in re.findall(r'PROFILED\(0x(\w{8}), \w+, "(.{6})"', TABLE.read_text())
+               if "K" in options[1:4]}
+
+
+def setting(keep, more=""):
+    words = ", ".join(f'"{word}"' for word in keep)
+    return f'deidentify = {{ profile = "basic"; {f"keep = [ {words} ];" if keep else ""} {more} }};'
+
+
+def clean(tmp_path, files, keep=(), name="copies", more="", key="key"):
+    """Returns the copies of the files, in their order; a refusal is its line."""
+    out = tmp_path / name
+    out.mkdir(exist_ok=True)
+    (tmp_path / key).mkdir(exist_ok=True)
+    config = tmp_path / f"{name}.conf"
+    config.write_text(PIPELINE.format(root=tmp_path) +
+                      f'destinations = ( {{ name = "TRIAL"; folder = "{out}"; {setting(keep, more)} }} );\n')
+    lines = run_program("deidentify", config, "TRIAL", tmp_path / key, out, *files).stdout.splitlines()
+    assert len(lines) == len(files)
+    return [out / line if line.endswith(".dcm") and ":" not in line else line for line in lines]
+
+
+# ------------------------------------------------------------------------------------ names --
+
+KANJI, HANGUL, CYRILLIC, GREEK, LATIN = "山田太郎", "김희중", "Люкceмбург", "Διονυσιος", "Müßgnäg"
+ENCODINGS = ["utf-8", "iso2022_jp", "shift_jis", "euc_jp", "iso2022_kr", "euc_kr", "gb18030", "iso8859_5", "iso8859_7",
+             "latin_1", "utf-16-le", "utf-16-be"]
+
+
+class Planter:
+    """Makes names that no other place has."""
+
+    def __init__(self):
+        self.tokens = []
+
+    def token(self):
+        self.tokens.append(f"ZQ{len(self.tokens):04d}XV")
+        return self.tokens[-1]
+
+    def value(self, vr):
+        token = self.token()
+        return {"PN": f"{token}^Anna^^Dr", "AE": token, "CS": token, "SH": token, "UR": f"http://x.example/{token}",
+                "DA": token, "TM": token, "DT": token, "AS": token, "DS": token, "IS": token,
+                "UI": token}.get(vr, f"seen by {token}, phone")
+
+
+TEXTS = ("PN", "LO", "SH", "LT", "ST", "UT", "UC", "UR", "AE")
+FORMS = ("CS", "DA", "TM", "DT", "AS", "DS", "IS")
+
+
+def profile_tags():
+    """The attributes of table E.1-1."""
+    return [int(tag, 16) for tag in re.findall(r"PROFILED\(0x(\w{8})", TABLE.read_text())]
+
+
+def plant(dataset, tag, vr, value):
+    """Adds an element, also one whose value pydicom would refuse."""
+    if vr == "SQ":
+        dataset.add_new(tag, "SQ", value)
+        return
+    with pydicom.config.disable_value_validation():
+        if vr in FORMS or vr == "UI":
+            raw = value.encode() + b" " * (len(value) % 2)
+            dataset[tag] = pydicom.dataelem.RawDataElement(Tag(tag), vr, len(raw), raw, 0, False, True)
+        else:
+            dataset.add_new(tag, vr, value)
+
+
+def plant_table(dataset, planter, known):
+    """Plants in each attribute of the table that holds text."""
+    count = 0
+    for tag in profile_tags():
+        try:
+            vr = dictionary_VR(tag)
+        except KeyError:
+            continue
+        if vr in TEXTS + FORMS and tag >> 16 not in (0, 2, 4) and tag not in known:
+            plant(dataset, tag, vr, planter.value(vr))
+            count += 1
+    return count
+
+
+def plant_rest(dataset, planter):
+    """Private, unknown and repeated attributes, wrong VRs, bytes, and items of four levels."""
+    for group, creator in ((0x0009, "SITE"), (0x0019, "SIEMENS MR HEADER"), (0x7053, "Philips PET Private Group")):
+        block = dataset.private_block(group, creator, create=True)
+        for offset, vr in enumerate(("LO", "PN", "UT", "SH", "DS", "OB", "UN"), 0x01):
+            value = planter.value(vr)
+            with pydicom.config.disable_value_validation():
+                if vr == "DS":
+                    plant(dataset, block.get_tag(0x09 if group == 0x7053 else 0x0C), "DS", value)
+                else:
+                    block.add_new(0x30 + offset, vr, value.encode() if vr in ("OB", "UN") else value)
+        item = Dataset()
+        item.PatientName = planter.value("PN")
+        block.add_new(0x50, "SQ", [item])
+    dataset.add_new(0x00131234, "LO", planter.value("LO"))  # a private element without its creator
+    for tag in (0x00085432, 0x00285432, 0x44440010):  # of no dictionary
+        for vr in ("LO", "UN"):
+            plant(dataset, tag + (vr == "UN"), vr, planter.value(vr).encode() if vr == "UN" else planter.value(vr))
+    for tag in (0x00181210, 0x00080070, 0x00102210):  # UN in place of the known VR
+        dataset.add_new(tag, "UN", planter.value("LO").encode() + b"  ")
+    for tag, vr in ((0x00101030, "LO"), (0x00180050, "UT"), (0x00280030, "LO"), (0x00180060, "ST")):  # text for a number
+        plant(dataset, tag, vr, planter.value(vr))
+    for tag, vr in ((0x60000022, "LO"), (0x60001500, "LO"), (0x60004000, "LT"), (0x60020022, "LO"), (0x50002500, "LO"),
+                    (0x50000022, "LO"), (0x50000030, "SH")):
+        plant(dataset, tag, vr, planter.value(vr))
+    for tag in (0x60003000, 0x50003000):
+        dataset.add_new(tag, "OW", planter.token().encode())
+    for tag in (0x04000520, 0x00420011, 0x00282000, 0x00340007, 0x04000115, 0x00720065, 0xFFFCFFFC):
+        dataset.add_new(tag, "OB", planter.token().encode())
+    for keyword in ("SegmentDescription", "AlgorithmParameters", "TextValue", "TrackingID", "DetectorDescription",
+                    "TransformDescription", "SegmentLabel", "LUTExplanation", "ContentDescription", "EvaluatorName",
+                    "RetrieveURL", "ExpiryDate"):
+        vr = dictionary_VR(keyword)
+        plant(dataset, pydicom.datadict.tag_for_keyword(keyword), vr, planter.value(vr))
+    for outer in ("ReferencedImageSequence", "SourceImageSequence", "CTExposureSequence", "OriginalAttributesSequence",
+                  "RequestAttributesSequence", "IconImageSequence", "OtherPatientIDsSequence", "ContentSequence",
+                  "AcquisitionContextSequence", "GraphicAnnotationSequence"):
+        item = Dataset()
+        setattr(dataset, outer, [item])
+        for depth in range(4):
+            item.add_new(0x00100010, "PN", planter.value("PN"))
+            item.add_new(0x0040A160, "UT", planter.value("UT"))
+            item.add_new(0x0008103E, "LO", planter.value("LO"))
+            item.add_new(0x00091001 + depth, "UN", planter.token().encode())
+            inner = Dataset()
+            item.add_new((0x0040A730, 0x00081140, 0x0040A730, 0x00189346)[depth], "SQ", [inner])
+            item = inner
+        item.add_new(0x0040A123, "PN", planter.value("PN"))
+
+
+def leaks(data, tokens):
+    """Returns the tokens that are in the bytes, in any encoding."""
+    lower = data.lower()
+    found = []
+    for token in tokens:
+        for encoding in ENCODINGS:
+            try:
+                needle = token.encode(encoding)
+            except UnicodeEncodeError:
+                continue
+            if needle.lower() in lower:
+                found.append((token, encoding))
+                break
+    return found
+
+
+def image(folder, seed=1):
+    folder.mkdir(exist_ok=True)
+    run_program("noctule-phantom", "--output", folder, "--size", "32x32x6", "--seed", str(seed))
+    return sorted(folder.rglob("*.dcm"))
+
+
+def save(dataset, path, preamble=b"\0" * 128):
+    dataset.preamble = preamble
+    with pydicom.config.disable_value_validation():
+        dataset.save_as(path, enforce_file_format=True)
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+def test_no_planted_name_leaves(tmp_path, keep):
+    source = pydicom.dcmread(image(tmp_path / "ct")[0])
+    planter = Planter()
+    known = {0x00080005, 0x00080060, 0x00200013}
+    planned = plant_table(source, planter, known)
+    plant_rest(source, planter)
+    source.file_meta.SourceApplicationEntityTitle = planter.token()
+    source.file_meta.ImplementationVersionName = planter.token()
+    source.file_meta.PrivateInformationCreatorUID = "1.2.3"
+    source.file_meta.PrivateInformation = planter.token().encode()
+    number = "46219730"  # in a UID, as some sites do
+    for keyword in ("SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID", "FrameOfReferenceUID"):
+        setattr(source, keyword, f"1.2.{number}.{len(keyword)}")
+    source.file_meta.MediaStorageSOPInstanceUID = source.SOPInstanceUID
+    path = tmp_path / f"{planter.token()}.dcm"
+    save(source, path, planter.token().encode().ljust(128, b"\0"))
+    planted = [token for token, _ in leaks(path.read_bytes() + path.name.encode(), planter.tokens)]
+    assert planned > 300 and len(planted) > 700
+    (copy,) = clean(tmp_path, [path], KEEPS[keep])
+    assert copy.suffix == ".dcm", copy
+    kept = set()
+    if keep == "all":  # what the site asked to keep, by its attribute
+        made = pydicom.dcmread(copy)
+        kept = {token for token in planted for tag in made.keys()
+                if tag in KEPT_BY_ALL and token in str(made[tag].value)}
+    tokens = [token for token in planted if token not in kept] + ([] if keep == "all" else [number])
+    assert leaks(copy.read_bytes() + copy.name.encode(), tokens) == []
+    made = pydicom.dcmread(copy)
+    assert made.PixelData == source.PixelData and made.PatientIdentityRemoved == "YES"
+    assert made.preamble == b"\0" * 128
+
+
+@pytest.mark.parametrize(("declared", "encoding", "name"), [
+    ("ISO 2022 IR 6\\ISO 2022 IR 87", "iso2022_jp", KANJI), ("\\ISO 2022 IR 149", "euc_kr", HANGUL),
+    ("ISO_IR 144", "iso8859_5", CYRILLIC), ("ISO_IR 126", "iso8859_7", GREEK), ("ISO_IR 100", "latin_1", LATIN),
+    ("ISO_IR 192", "utf-8", KANJI), ("GB18030", "gb18030", "王小东")])
+def test_names_in_character_sets(tmp_path, declared, encoding, name):
+    """The name of the patient stands in places of the table and in others, in the object's character set."""
+    source = pydicom.dcmread(image(tmp_path / "ct")[0])
+    source.SpecificCharacterSet = declared.split("\\")
+    places = ["PatientName", "StudyDescription", "SeriesDescription", "PatientComments", "ConvolutionKernel",
+              "ManufacturerModelName", "ContrastBolusAgent", "SegmentLabel", "TextValue", "OperatorsName"]
+    for keyword in places:
+        setattr(source, keyword, name if keyword == "PatientName" else f"Room {name}")
+    path = tmp_path / "source.dcm"
+    save(source, path)
+    raw = name.encode(encoding)
+    assert path.read_bytes().count(raw) == len(places)
+    for keep in ((), ("descriptors", "device", "dates")):
+        (copy,) = clean(tmp_path, [path], keep, name=f"copies{len(keep)}")
+        data = copy.read_bytes()
+        assert raw not in data and not leaks(data, [name])
+
+
+def test_own_name_elsewhere(tmp_path):
+    """Attributes that no rule names stay, unless they hold the name or a number of the patient."""
+    source = pydicom.dcmread(image(tmp_path / "ct")[0])
+    source.PatientName, source.PatientID = "Bergström-Quast^Wilhelmina", "KH-77281934"
+    source.SpecificCharacterSet = "ISO_IR 192"
+    source.ManufacturerModelName, source.ConvolutionKernel = "Scanner of W. QUAST", "id 77281934 b"
+    source.SoftwareVersions, source.ScanOptions, source.BodyPartExamined = ["4.1", "Bergström"], "WILHELMINA", "HEAD"
+    source.FilterType = "B30f"
+    path = tmp_path / "source.dcm"
+    save(source, path)
+    (copy,) = clean(tmp_path, [path])
+    assert leaks(copy.read_bytes(), ["quast", "bergström", "wilhelmina", "77281934"]) == []
+    made = pydicom.dcmread(copy)
+    assert (made.BodyPartExamined, made.FilterType) == ("HEAD", "B30f")  # others stay
+
+
+# ----------------------------------------------------------------------------------- copies fit --
+
+RESULTS = '"seg", "labelmap", "sr", "rtstruct", "pmap", "nifti"'
+
+
+def processed(tmp_path, seed=1, name="run", patient=None, days=None):
+    """Runs a pipeline with all kinds of results. Returns the images and the objects."""
+    files = image(tmp_path / f"{name}-ct", seed)
+    for path in files:
+        dataset = pydicom.dcmread(path)
+        dataset.PatientName, dataset.PatientID = patient or ("Quastenflosser^Wilhelmina", "KH-77281934")
+        dataset.AccessionNumber, dataset.PatientBirthDate = "ACC4711815", "19510203"
+        dataset.StudyDate = dataset.SeriesDate = dataset.ContentDate = days or "20240229"
+        dataset.StudyTime = dataset.SeriesTime = dataset.ContentTime = "101112.5"
+        dataset.AcquisitionDateTime = (days or "20240229") + "101112.500000+0100"
+        dataset.InstitutionName = "Quastenhaus"
+        dataset.save_as(path)
+    config = tmp_path / f"{name}-run.conf"
+    config.write_text(PIPELINE.format(root=tmp_path / f"{name}-root").replace(
+        'name = "head-ct";', f'name = "head-ct"; results = [ {RESULTS} ]; texture = {{ discretisation = '
+        '"fixed-bin-size"; bin_width = 25.0; first_order = true; patterns = [ "lbp" ]; };').replace(
+            "rules = ( );", 'rules = ( { match = { modality = "CT"; }; pipeline = "head-ct"; } );'))
+    run_program("noctule", "--config", config, "run", "--pipeline", "head-ct", "--output", tmp_path / f"{name}-out",
+                tmp_path / f"{name}-ct")
+    return files, sorted((tmp_path / f"{name}-out").rglob("*.dcm"))
+
+
+def uids_of(dataset, found=None):
+    """All UIDs in it, at each depth, except those of the standard."""
+    found = set() if found is None else found
+    for element in dataset:
+        if element.VR == "SQ":
+            for item in element.value:
+                uids_of(item, found)
+        elif element.VR == "UI":
+            values = element.value if element.VM > 1 else [element.value]
+            found.update(str(value) for value in values if value and not str(value).startswith("1.2.840.10008."))
+    return found
+
+
+def check_file(path):
+    """The errors that dciodvfy reports."""
+    result = subprocess.run(["dciodvfy", path], text=True, capture_output=True)
+    return sorted(line for line in (result.stdout + result.stderr).splitlines() if line.startswith("Error"))
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    return processed(tmp_path_factory.mktemp("job"))
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+def test_copies_refer_to_each_other(tmp_path, job, keep):
+    images, results = job
+    copies = clean(tmp_path, [*images, *results], KEEPS[keep])
+    assert all(isinstance(copy, pathlib.Path) for copy in copies), copies
+    before = [pydicom.dcmread(path) for path in [*images, *results]]
+    after = [pydicom.dcmread(path) for path in copies]
+    assert {str(each.SOPClassUID) for each in after} == {str(each.SOPClassUID) for each in before} and len(results) >= 5
+    assert len({each.PatientID for each in after}) == 1 and len({each.StudyInstanceUID for each in after}) == 1
+    # One UID for one UID, in all files.
+    mapped = {}
+    for old, new in zip(before, after):
+        kept = [(tag, old[tag].value) for tag in old.keys() if old[tag].VR == "UI" and tag in new]
+        for tag, value in kept:
+            assert mapped.setdefault(str(value), str(new[tag].value)) == str(new[tag].value)
+    known = set(mapped.values())
+    instances = {each.SOPInstanceUID for each in after}
+    for old, new in zip(before, after):
+        assert (uids_of(new) & uids_of(old) == set()) or keep == "all"
+        if "PixelData" in old:
+            assert new.PixelData == old.PixelData
+    sources = {each.SOPInstanceUID for each in after[:len(images)]}
+    for each in after[len(images):]:
+        if each.Modality == "SEG":
+            segmentation = highdicom.seg.segread(copies[after.index(each)])
+            assert {uid for *_, uid in segmentation.get_source_image_uids()} <= sources
+            assert [segmentation.get_segment_description(n).segment_label for n in segmentation.segment_numbers][-1] == "Brain"
+        if each.Modality == "SR":
+            report = highdicom.sr.srread(copies[after.index(each)])
+            referenced = {reference.ReferencedSOPInstanceUID for evidence in each.CurrentRequestedProcedureEvidenceSequence
+                          for series in evidence.ReferencedSeriesSequence for reference in series.ReferencedSOPSequence}
+            assert referenced <= instances and referenced & sources
+            groups = report.content.get_volumetric_roi_measurement_groups()
+            assert groups and all(group.get_measurements() for group in groups)
+            segments = {group.referenced_segment.referenced_sop_instance_uid for group in groups
+                        if group.referenced_segment}
+            assert segments and segments <= instances - sources
+        if each.Modality == "RTSTRUCT":
+            contours = each.ROIContourSequence[0].ContourSequence
+            assert {contour.ContourImageSequence[0].ReferencedSOPInstanceUID for contour in contours} <= sources
+            assert each.StructureSetROISequence[0].ReferencedFrameOfReferenceUID == after[0].FrameOfReferenceUID
+    assert known
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+def test_copies_are_as_valid_as_their_sources(tmp_path, job, keep):
+    images, results = job
+    files = [images[0], *results]
+    copies = clean(tmp_path, files, KEEPS[keep])
+    for source, copy in zip(files, copies):
+        assert check_file(copy) == check_file(source), source
+
+
+def test_nothing_of_the_patient_leaves(tmp_path, job):
+    images, results = job
+    for keep in KEEPS:
+        for copy in clean(tmp_path, [*images, *results], KEEPS[keep], name=keep):
+            tokens = ["Quastenflosser", "Wilhelmina", "77281934", "ACC4711815", "19510203"]
+            tokens += [] if keep == "all" else ["Quastenhaus", *uids_of(pydicom.dcmread(images[0]))]
+            assert leaks(copy.read_bytes() + copy.name.encode(), tokens) == []
+
+
+def test_dates_of_a_patient_keep_their_distance(tmp_path):
+    files = []
+    for number, day in enumerate(("20231130", "20240301")):  # 92 days, over a leap day
+        images, results = processed(tmp_path, seed=number + 1, name=f"study{number}", days=day)
+        files.append(images[0])
+    other, _ = processed(tmp_path, seed=3, name="other", patient=("Brandt^Otto", "KH-5550001"), days="20231130")
+    first, second, stranger = (pydicom.dcmread(copy) for copy in clean(tmp_path, [*files, other[0]], ["dates"]))
+    days = [numpy.datetime64(f"{each.StudyDate[:4]}-{each.StudyDate[4:6]}-{each.StudyDate[6:]}")
+            for each in (first, second, stranger)]
+    assert days[1] - days[0] == numpy.timedelta64(92, "D") and first.StudyDate != "20231130"
+    assert first.StudyTime == "101112.5" and first.AcquisitionDateTime == first.StudyDate + "101112.500000+0100"
+    assert first.PatientID == second.PatientID != stranger.PatientID and days[2] != days[0]
+    assert first.LongitudinalTemporalInformationModified == "MODIFIED"
+    moved = days[0] - numpy.datetime64("2023-11-30")
+    assert numpy.timedelta64(-3680, "D") < moved < numpy.timedelta64(-29, "D")
+
+
+def test_copies_are_the_same_for_ever_and_for_one_key(tmp_path, job):
+    images, results = job
+    files = [images[0], *results]
+    first, second, other = (clean(tmp_path, files, ["dates"], name=name, key=key)
+                            for name, key in (("a", "key"), ("b", "key"), ("c", "other-key")))
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    assert not {path.name for path in first} & {path.name for path in other}
+
+
+def test_words_of_the_site_stay(tmp_path):
+    source = pydicom.dcmread(image(tmp_path / "ct")[0])
+    source.SeriesDescription, source.StudyDescription = "T1 axial Dr. Quast 12.3.1955", "Axial Thin 1.5"
+    source.ProtocolName = "Quast"
+    path = tmp_path / "source.dcm"
+    save(source, path)
+    (copy,) = clean(tmp_path, [path], ["descriptors"], more='words = [ "T1", "axial", "thin 1.5" ];')
+    made = pydicom.dcmread(copy)
+    assert (made.SeriesDescription, made.StudyDescription) == ("t1 axial", "Axial Thin 1.5")
+    assert made.ProtocolName == "REMOVED"
+
+
+# -------------------------------------------------------------------------------- refused --
+
+@pytest.mark.parametrize(("change", "code"), [
+    (lambda d: setattr(d, "BurnedInAnnotation", "YES"), "BURNED_IN_TEXT"),
+    (lambda d: setattr(d, "ImageType", ["DERIVED", "SECONDARY", "SCREEN SAVE"]), "BURNED_IN_TEXT"),
+    (lambda d: setattr(d, "ConversionType", "WSD"), "BURNED_IN_TEXT"),
+    (lambda d: (d.add_new(0x60000102, "US", 12), d.add_new(0x60000100, "US", 16)), "BURNED_IN_TEXT"),
+    (lambda d: setattr(d, "SamplesPerPixel", 3), "BURNED_IN_TEXT"),
+    (lambda d: setattr(d, "SOPClassUID", "1.2.840.10008.5.1.4.1.1.7"), "DEIDENTIFY_CLASS"),
+    (lambda d: setattr(d, "SOPClassUID", "1.2.840.10008.5.1.4.1.1.6.1"), "DEIDENTIFY_CLASS"),
+    (lambda d: setattr(d, "SOPClassUID", "1.3.12.2.1107.5.9.1"), "DEIDENTIFY_CLASS")])
+def test_what_may_show_text_is_refused(tmp_path, change, code):
+    source = pydicom.dcmread(image(tmp_path / "ct")[0])
+    if "BurnedInAnnotation" in source:
+        del source.BurnedInAnnotation
+    change(source)
+    path = tmp_path / "source.dcm"
+    save(source, path)
+    (line,) = clean(tmp_path, [path])
+    assert line.startswith(f"{code}: source.dcm ") and list((tmp_path / "copies").iterdir()) == []
+
+
+# ------------------------------------------------------------------------------- the service --
+
+TRIAL = '{{ name = "TRIAL"; folder = "{folder}"; send = [ "results", "images" ]; {more} {setting} }}'
+MEASURED = 'texture = { discretisation = "fixed-bin-size"; bin_width = 25.0; first_order = true; };'
+IDENTIFIERS = ["Quastenflosser", "Wilhelmina", "77281934", "ACC4711815", "19510203", "Quastenhaus"]
+
+
+def named_series(tmp_path, seed=1, days="20240229", patient=("Quastenflosser^Wilhelmina", "KH-77281934")):
+    files = image(tmp_path / f"ct{seed}", seed)
+    for path in files:
+        dataset = pydicom.dcmread(path)
+        dataset.PatientName, dataset.PatientID = patient
+        dataset.AccessionNumber, dataset.PatientBirthDate = "ACC4711815", "19510203"
+        dataset.InstitutionName, dataset.StudyDate = "Quastenhaus", days
+        dataset.SeriesDescription = "Head of Wilhelmina"
+        dataset.private_block(0x0009, "SITE", create=True).add_new(1, "LO", "Quastenflosser")
+        dataset.save_as(path)
+    return files
+
+
+def names_in(folder, tokens):
+    return [found for path in objects(folder) for found in leaks(path.read_bytes() + path.name.encode(), tokens)]
+
+
+def service(daemon, tmp_path, more="", keep=("dates",), results='"seg", "sr", "rtstruct", "nifti", "picture"', folder="trial",
+            **options):
+    (tmp_path / folder).mkdir(exist_ok=True)
+    destination = TRIAL.format(folder=tmp_path / folder, more=more, setting=setting(keep))
+    pipeline = f'deliver = [ "TRIAL" ]; results = [ {results} ]; {MEASURED}'
+    return daemon(quiet=60.0, pipeline_extra=pipeline, extra=options.pop("extra", "") + destinations(destination), **options)
+
+
+def test_a_trial_gets_linked_copies(daemon, tmp_path):
+    takes = 'takes = [ "seg", "sr", "rtstruct", "nifti" ];'
+    d = service(daemon, tmp_path, takes).start()
+    files = named_series(tmp_path)
+    drop(files, d.inbox)
+    wait_for(lambda: {row["state"] for row in deliveries(d)} == {"SENT"} and len(deliveries(d)) >= 7, 90, "deliveries")
+    sent = objects(tmp_path / "trial")
+    tokens = IDENTIFIERS + [str(uid) for path in files for uid in uids_of(pydicom.dcmread(path, stop_before_pixels=True))]
+    assert names_in(tmp_path / "trial", tokens) == []
+    copies = [pydicom.dcmread(path) for path in sent if path.suffix == ".dcm"]
+    assert sorted(each.Modality for each in copies) == ["CT"] * len(files) + ["RTSTRUCT", "SEG", "SR"]
+    pixels = {hashlib.sha256(pydicom.dcmread(path).PixelData).digest() for path in files}
+    assert {hashlib.sha256(each.PixelData).digest() for each in copies if each.Modality == "CT"} == pixels
+    (seg,) = (path for path in sent if path.suffix == ".dcm" and pydicom.dcmread(path).Modality == "SEG")
+    sources = {each.SOPInstanceUID for each in copies if each.Modality == "CT"}
+    assert {uid for *_, uid in highdicom.seg.segread(seg).get_source_image_uids()} <= sources
+    # Files of researchers are named by the series of the copies.
+    (series,) = {each.SeriesInstanceUID for each in copies if each.Modality == "CT"}
+    others = [path.name for path in sent if path.suffix != ".dcm"]
+    assert sorted(name.partition(".head-ct.1.")[2] for name in others) == ["labels.json", "labels.nii.gz", "volume.nii.gz"]
+    assert all(name.startswith(series + ".head-ct.1.") for name in others)
+    labels = (tmp_path / "trial" / f"{series}.head-ct.1.labels.json").read_text()
+    assert json.loads(labels) == json.loads((d.root / "outbox/1/labels.json").read_text())  # all words are the site's
+    # No delivery has a picture; the sent instance of each object is that of its copy.
+    assert {row["kind"] for row in deliveries(d)} == {"seg", "sr", "rtstruct", "nifti", "images"}
+    rows = d.query("SELECT sent_sop_instance_uid FROM delivery WHERE sop_instance_uid <> ''")
+    assert {row[0] for row in rows} == {each.SOPInstanceUID for each in copies if each.Modality != "CT"}
+    # Nobody but the operator can go back.
+    pseudonym = copies[0].PatientID
+    told = d.ctl("identity", pseudonym).stdout
+    source = pydicom.dcmread(files[0])
+    assert source.StudyInstanceUID in told and re.search("^Patient ID ", told, re.M)
+    told = d.ctl("identity", series).stdout
+    assert f"series {source.SeriesInstanceUID}" in told
+    told = d.ctl("identity", copies[0].StudyInstanceUID).stdout
+    assert f"study {source.StudyInstanceUID}" in told
+    assert d.ctl("identity", "2.25.1", check=False).returncode == 3
+    assert d.ctl("identity", "KH-77281934", check=False).returncode == 2
+    asked = d.query("SELECT action, subject, role FROM audit ORDER BY id")
+    assert [tuple(row) for row in asked][0] == ("identity", f"pseudonym {pseudonym}", "operator") and len(asked) == 4
+
+
+@pytest.mark.parametrize("identifiers", ["none", "hashed", "plain"])
+def test_identity_with_each_form_of_stored_identifiers(daemon, tmp_path, identifiers):
+    d = service(daemon, tmp_path, results='"seg"', extra=f'identifiers = "{identifiers}";\n').start()
+    files = named_series(tmp_path)
+    drop(files, d.inbox)
+    wait_states(d, ("TRIAL", "SENT"), ("TRIAL", "SENT"))
+    pseudonym = pydicom.dcmread(objects(tmp_path / "trial")[0]).PatientID
+    assert "Patient ID KH-77281934" in d.ctl("identity", pseudonym).stdout
+    shutil.rmtree(d.root / "series")  # the images are gone
+    result = d.ctl("identity", pseudonym, check=False)
+    assert ("KH-77281934" in result.stdout) == (identifiers == "plain")
+    assert ("only its hash is stored" in result.stdout) == (identifiers == "hashed")
+    assert result.returncode == (3 if identifiers == "none" else 0)
+
+
+@pytest.mark.parametrize("point", ["courier_after_copy", "courier_after_part", "daemon_after_delivered_before_commit"])
+def test_copies_survive_a_crash(daemon, tmp_path, point):
+    once = tmp_path / "crashed"
+    d = service(daemon, tmp_path, results='"seg"',
+                environment={"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)}).start()
+    files = named_series(tmp_path)
+    drop(files, d.inbox)
+    wait_for(once.exists, 60, f"the crash at {point}")
+    if point.startswith("daemon"):
+        wait_for(lambda: d.process.poll() is not None, 60, "the end of the daemon")
+        d.environment.pop("NOCTULE_CRASH_AT")
+        d.start()
+    wait_states(d, ("TRIAL", "SENT"), ("TRIAL", "SENT"))
+    assert len(objects(tmp_path / "trial")) == len(files) + 1 and not any((d.root / "converted").iterdir())
+    assert names_in(tmp_path / "trial", IDENTIFIERS) == []
+
+
+def test_a_follow_up_has_the_same_patient_after_a_restart(daemon, tmp_path):
+    d = service(daemon, tmp_path, results='"seg"').start()
+    drop(named_series(tmp_path, 1, "20231130"), d.inbox)
+    wait_states(d, ("TRIAL", "SENT"), ("TRIAL", "SENT"))
+    d.stop()
+    d.start()
+    drop(named_series(tmp_path, 2, "20240301"), d.inbox)
+    wait_for(lambda: [row["state"] for row in deliveries(d)] == ["SENT"] * 4, 60, "all deliveries")
+    images = [pydicom.dcmread(path) for path in objects(tmp_path / "trial")]
+    assert len({each.PatientID for each in images}) == 1
+    dates = sorted({each.StudyDate for each in images})
+    days = [numpy.datetime64(f"{day[:4]}-{day[4:6]}-{day[6:]}") for day in dates]
+    assert days[1] - days[0] == numpy.timedelta64(92, "D")
+
+
+def test_an_archive_gets_images_and_copies(daemon, tmp_path):
+    with storescp(tmp_path / "archive") as archive:
+        to = to_archive(archive.port, more=f'send = [ "results", "images" ]; {setting(("dates",))}')
+        d = daemon(quiet=60.0, pipeline_extra='deliver = [ "PACS" ]; compression = "deflated"; results = [ "seg", "sr" ];' + MEASURED,
+                   extra=destinations(to)).start()
+        files = named_series(tmp_path)
+        drop(files, d.inbox)
+        wait_states(d, ("PACS", "SENT"), ("PACS", "SENT"), ("PACS", "SENT"))
+        stored = archive.files()
+        assert len(stored) == len(files) + 2
+        assert [found for path in stored for found in leaks(path.read_bytes(), IDENTIFIERS)] == []
+        assert d.ctl("resend", "--destination", "PACS", check=False).returncode == 0
+        wait_states(d, ("PACS", "SENT"), ("PACS", "SENT"), ("PACS", "SENT"))
+
+
+def test_the_confined_sender_reads_character_sets(daemon, tmp_path):
+    d = service(daemon, tmp_path, results='"seg"', keep=("descriptors", "dates")).start()
+    files = named_series(tmp_path)
+    for path in files:
+        dataset = pydicom.dcmread(path)
+        dataset.SpecificCharacterSet = ["ISO 2022 IR 6", "ISO 2022 IR 87"]
+        dataset.PatientName, dataset.ManufacturerModelName = f"Yamada^Tarou={KANJI}", f"Room {KANJI}"
+        dataset.save_as(path)
+    drop(files, d.inbox)
+    wait_states(d, ("TRIAL", "SENT"), ("TRIAL", "SENT"))
+    assert names_in(tmp_path / "trial", [*IDENTIFIERS, "Yamada", "Tarou", KANJI]) == []
+
+
+def test_what_may_show_text_fails_by_its_code(daemon, tmp_path):
+    d = service(daemon, tmp_path, results='"seg"').start()
+    files = named_series(tmp_path)
+    for path in files:
+        dataset = pydicom.dcmread(path)
+        dataset.BurnedInAnnotation = "YES"
+        dataset.save_as(path)
+    drop(files, d.inbox)
+    wait_states(d, ("TRIAL", "SENT"), ("TRIAL", "FAILED"))
+    (failed,) = d.query("SELECT kind, code, message FROM v_deliveries WHERE state = 'FAILED'")
+    assert failed["kind"] == "images" and failed["code"] == "BURNED_IN_TEXT" and "may show text" in failed["message"]
+    assert [pydicom.dcmread(path).Modality for path in objects(tmp_path / "trial")] == ["SEG"]
+
+
+def test_images_of_a_series_go_once(daemon, tmp_path):
+    d = service(daemon, tmp_path, results='"seg"', keep=()).start()
+    files = named_series(tmp_path)
+    drop(files, d.inbox)
+    wait_states(d, ("TRIAL", "SENT"), ("TRIAL", "SENT"))
+    d.ctl("retry", "1", "--force")
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the second job")
+    kinds = [row["kind"] for row in deliveries(d)]
+    assert kinds.count("images") == 1
+    assert d.ctl("check-config", check=False).returncode == 0
+
+
+# ------------------------------------------------------------------------------- configuration --
+
+@pytest.mark.parametrize(("destination", "message"), [
+    ('takes = [ "codes" ]; {clean}', '"codes" and "picture" cannot be de-identified'),
+    ('takes = [ "picture" ]; {clean}', '"codes" and "picture" cannot be de-identified'),
+    ('takes = [ "seg" ]; send = [ "images" ];', 'has no effect without "results" in send'),
+    ('deidentify = {{ keep = [ "dates" ]; }};', "profile"),
+    ('deidentify = {{ profile = "basic"; keep = [ "names" ]; }};', "keep")])
+def test_wrong_settings(tmp_path, destination, message):
+    config = tmp_path / "noctule.conf"
+    entry = destination.format(clean=setting(("dates",)))
+    config.write_text(PIPELINE.format(root=tmp_path) +
+                      f'destinations = ( {{ name = "TRIAL"; folder = "{tmp_path / "out"}"; {entry} }} );\n')
+    result = run_program("noctule", "--config", config, "check-config", check=False)
+    assert result.returncode != 0 and message in result.stdout + result.stderr
+
+
+def test_wrong_settings_of_an_archive(tmp_path):
+    config = tmp_path / "noctule.conf"
+    for first, second, message in (
+            (f'fallback = "OTHER"; {setting(())}', "", "would get objects that are not de-identified"),
+            ('commit = true; send = [ "images" ];', "", "have no storage commitment")):
+        config.write_text(PIPELINE.format(root=tmp_path) + "destinations = ( " + to_archive(104, "PACS", more=first) + ", " +
+                          to_archive(105, "OTHER", "SECOND", second) + " );\n")
+        result = run_program("noctule", "--config", config, "check-config", check=False)
+        assert result.returncode != 0 and message in result.stdout + result.stderr, result.stdout + result.stderr
+
+
+# --------------------------------------------------------------------------------------- peers --
+
+def flat(dataset, place=()):
+    """All values but pixels, by their place."""
+    values = {}
+    for element in dataset:
+        if element.VR == "SQ":
+            for number, item in enumerate(element.value):
+                values.update(flat(item, (*place, element.tag, number)))
+        elif element.tag != 0x7FE00010:
+            values[(*place, element.tag)] = str(element.value)
+    return values
+
+
+# Peers also replace UIDs of classes and of vocabularies, which name no patient, and do not see that a time is a dummy.
+OF_NO_PATIENT = {"ReferencedSOPClassUID", "CodingSchemeUID"}
+
+
+@needs_shared
+def test_peers_remove_nothing_that_stays_here(tmp_path):
+    """One file of each series of the shared data, against dicom-anonymizer (profile 2026c) and dicognito."""
+    first = {}
+    for path in sorted(path for path in SHARED.rglob("*") if path.is_file()):
+        with contextlib.suppress(Exception):
+            dataset = pydicom.dcmread(path, stop_before_pixels=True)
+            first.setdefault((dataset.SeriesInstanceUID, dataset.SOPClassUID), path)
+    files = list(first.values())
+    compared = 0
+    for path, copy in zip(files, clean(tmp_path, files)):
+        if not isinstance(copy, pathlib.Path):
+            assert copy.startswith("DEIDENTIFY_CLASS")
+            continue
+        before, ours = flat(pydicom.dcmread(path, stop_before_pixels=True)), flat(pydicom.dcmread(copy, stop_before_pixels=True))
+        for peer in (anonymize_dataset, Anonymizer(seed="noctule").anonymize):
+            dataset = pydicom.dcmread(path, stop_before_pixels=True)
+            peer(dataset)
+            after = flat(dataset)
+            stays = {place: value for place, value in before.items() if value not in ("", "None", "000000")
+                     and after.get(place) != value and ours.get(place) == value}
+            assert {keyword_for_tag(place[-1]) for place in stays} <= OF_NO_PATIENT, (path, stays)
+            compared += 1
+    assert compared > 100
