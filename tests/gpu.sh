@@ -3,13 +3,13 @@
 #   tests/gpu.sh [FOLDER]    the programs' folder: build/ci/bin, or a copy of it on another machine
 # Steps: parity with the CPU and the references, fault injection, whole runs compared with the CPU, the service with its workers (needs
 # pytest and pydicom), compute-sanitizer, then noctule-bench. NOCTULE_TEST_VOLUMES names real volumes (tests/kernels/test_cuda.c).
-# LOGS is the folder of the logs. STEPS selects some of parity objects masks enclosed texture peaks resample smooth filter spectral images runs service memcheck racecheck
+# LOGS is the folder of the logs. STEPS selects some of parity objects masks enclosed texture peaks resample smooth filter spectral images voxelwise runs service memcheck racecheck
 # bench, or single steps below. LIMIT is the time limit of each. Prints a summary at the end. Returns non-zero if a step fails, or is
 # skipped because there is no GPU.
 set -uo pipefail
 programs=${1:-$(dirname "$0")/../build/ci/bin}
 logs=${LOGS:-$(mktemp -d)}
-steps=${STEPS:-parity objects masks enclosed texture peaks resample smooth filter spectral images runs service memcheck racecheck bench}
+steps=${STEPS:-parity objects masks enclosed texture peaks resample smooth filter spectral images voxelwise runs service memcheck racecheck bench}
 limit=${LIMIT:-15m}
 mkdir -p "$logs"
 export CK_FORK=no CK_DEFAULT_TIMEOUT=0
