@@ -208,6 +208,17 @@ api_place(struct api_call *call, const char *name, const char **format, const ch
     return NULL;
 }
 
+static int
+api_check_number(struct api_call *call, const char *name, const char *value, int64_t most)
+{
+    const size_t digits = strspn(value, "0123456789");
+    const int64_t number = strtoll(value, NULL, 10);
+    if (digits == 0 || digits > 5 || value[digits] || number < 1 || number > most)
+        return api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter",
+                          "parameter %s: a number from 1 to %" PRId64 " is expected", name, most);
+    return 0;
+}
+
 /* Checks the parameters of an address that is no list, and the one that a list needs. */
 static int
 api_check_values(struct api_call *call)
@@ -227,6 +238,9 @@ api_check_values(struct api_call *call)
         if (value && parameter->is_moment && report_moment(value, 0, at) != 0)
             return api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter",
                               "parameter %s: a time is expected, such as 2026-01-31", parameter->key);
+        const int rc = value && parameter->most ? api_check_number(call, parameter->key, value, parameter->most) : 0;
+        if (rc)
+            return rc;
         const char *const *word = parameter->words;
         while (value && word && *word && strcmp(*word, value) != 0)
             word++;
@@ -240,14 +254,8 @@ api_check_values(struct api_call *call)
 static int
 api_read_limit(struct api_call *call, const char *limit)
 {
-    const size_t digits = limit ? strspn(limit, "0123456789") : 0;
-    if (!limit)
-        return 0;
-    call->browse.limit = strtoll(limit, NULL, 10);
-    if (digits == 0 || digits > 5 || limit[digits] || call->browse.limit < 1 || call->browse.limit > API_LIMIT)
-        return api_refuse(call, HTTP_BAD_REQUEST, "Bad parameter", "parameter limit: a number from 1 to %d is expected",
-                          API_LIMIT);
-    return 0;
+    call->browse.limit = limit ? strtoll(limit, NULL, 10) : 0;
+    return limit ? api_check_number(call, "limit", limit, API_LIMIT) : 0;
 }
 
 static int

@@ -19,6 +19,8 @@ struct api_parameter {
     const char *key, *help;
     const char *const *words; /* up to NULL; NULL: any text */
     bool is_moment, is_needed;
+    int64_t most;        /* a whole number from 1; 0: it is no number */
+    const char *pattern; /* regular expression for the document; the answer checks the text; NULL: none */
 };
 
 /* An address below API_ROOT. A part in braces is a field of the list, and identifies the thing. */

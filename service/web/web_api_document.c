@@ -82,7 +82,7 @@ schema_of_field(struct json *json, const struct report_field *field, const char 
         schema_number(json, "integer", 0, INT64_C(999999999999999999));
         break;
     case REPORT_AMOUNT:
-        schema_number(json, "number", 0, INT64_C(1000000000));
+        schema_number(json, strcmp(in, "body") == 0 ? "integer" : "number", 0, INT64_C(1000000000));
         break;
     case REPORT_MOMENT:
         schema_moment(json);
@@ -225,14 +225,19 @@ write_own_parameters(struct json *json, const struct api_route *route, const cha
             schema_words(json, parameter->words);
         else if (parameter->is_moment)
             schema_moment(json);
-        else
+        else if (parameter->most)
+            schema_number(json, "integer", 1, parameter->most);
+        else if (parameter->pattern) {
+            json_string(json, "type", "string");
+            json_string(json, "pattern", parameter->pattern);
+        } else
             schema_text(json, in);
         parameter_end(json, in);
     }
     if (route->types[0] && route->types[1]) {
-        const bool is_list = route->kind == API_LIST;
+        const bool has_csv = strncmp(route->types[1], "text/csv", strlen("text/csv")) == 0;
         parameter_begin(json, "format", in, "The type of the answer, instead of the header Accept", false);
-        schema_words(json, is_list ? (const char *const[]){"json", "csv", NULL}
+        schema_words(json, has_csv ? (const char *const[]){"json", "csv", NULL}
                                    : (const char *const[]){"json", "dicom", NULL});
         parameter_end(json, in);
     }

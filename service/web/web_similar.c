@@ -200,8 +200,10 @@ const struct api_parameter web_similar_parameters[] = {
                           .help = "The default is chi-square, of glcm euclidean",
                           .words = report_similar_distance_words},
     [SIMILAR_PIPELINE] = {.key = "pipeline", .help = "Only regions of this pipeline"},
-    [SIMILAR_SPACING] = {.key = "spacing", .help = "Max difference of the pixel spacing in percent, or any; default 0"},
-    [SIMILAR_MAX] = {.key = "limit", .help = "Max number of rows, 1 to 1000; default 10"},
+    [SIMILAR_SPACING] = {.key = "spacing",
+                         .help = "Max difference of the pixel spacing in percent, or any; default 0",
+                         .pattern = "^(any|[0-9]{1,2}(\\.[0-9]{1,6})?|100)$"},
+    [SIMILAR_MAX] = {.key = "limit", .help = "Max number of rows; default 10", .most = SIMILAR_LIMIT},
     {.key = NULL},
 };
 
@@ -218,12 +220,8 @@ web_similar_answer(struct api_call *call, struct error *error)
         .by = similar_find_word(report_similar_by_words, values[SIMILAR_BY], SIMILAR_PATTERNS),
         .distance = similar_find_word(report_similar_distance_words, values[SIMILAR_DISTANCE], -1),
         .pipeline = values[SIMILAR_PIPELINE],
-        .limit =
-            limit && strspn(limit, "0123456789") == strlen(limit) && strlen(limit) < 5 ? strtoll(limit, NULL, 10) : 0,
+        .limit = limit ? strtoll(limit, NULL, 10) : 0,
     };
-    if (limit && (query.limit < 1 || query.limit > SIMILAR_LIMIT))
-        return error_set(error, -EINVAL, CODE_NONE, "parameter limit: a number from 1 to %d is expected",
-                         SIMILAR_LIMIT);
     if (similar_read_spacing(values[SIMILAR_SPACING], &query) < 0)
         return error_set(error, -EINVAL, CODE_NONE,
                          "parameter spacing: \"any\" or a percentage of 0 to 100 is expected");

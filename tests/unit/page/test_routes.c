@@ -35,6 +35,7 @@ open_page(void)
 static void
 close_page(void)
 {
+    web_kept_close_old(&page.kept, 0);
     scratch_remove();
 }
 
