@@ -830,7 +830,8 @@ static const struct report_column web_job[] = {
 #define SEGMENTS_OF_JOB(box_, centroid_, form)                                                                         \
     COLUMN(segment, "SEGMENT", NUMBER), COLUMN(label, "LABEL", TEXT),                                                  \
         AS(volume_ml, "VOLUME (ml)", NUMBER, "printf('%.2f', volume_ml)"),                                             \
-        AS(change, "CHANGE (ml)", NUMBER | DROP, "printf('%+.2f', volume_change_ml)"),                                 \
+        AS(change, "CHANGE (ml)", NUMBER | DROP,                                                                       \
+           "iif(volume_change_ml IS NULL, NULL, printf('%+.2f', volume_change_ml))"),                                  \
         AS(mean, "MEAN", NUMBER, OF_VOXELS "'%.6g', mean) END"),                                                       \
         AS(minimum, "MIN", NUMBER, OF_VOXELS "'%.6g', minimum) END"),                                                  \
         AS(maximum, "MAX", NUMBER, OF_VOXELS "'%.6g', maximum) END"),                                                  \
