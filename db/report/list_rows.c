@@ -1141,7 +1141,7 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                                       "ORDER BY segment" MOST,
                               .mark = "segment"),
     /* A mark is the place among the features of the job. */
-    [WEB_JOB_QUANTITIES] = LIST("job_quantities", "Quantities and changes", NULL, web_job_quantities, "v_features",
+    [WEB_JOB_QUANTITIES] = LIST("job_quantities", "Quantities", NULL, web_job_quantities, "v_features",
                                 .tail = "WHERE job = ?2 AND family IN ('quantity', 'change') "
                                         "AND (?1 = '' OR place > CAST(?1 AS INTEGER)) ORDER BY place" MOST,
                                 .mark = "place"),
