@@ -28,7 +28,8 @@ struct browse {
     int value_count;
     const struct report_sort *sort;
     bool descends;
-    const char *before_sort, *after_equal; /* what keeps SQLite from an index of the order, or of equal values */
+    const char *before_sort,
+        *after_equal; /* operators that keep SQLite from an index of the order, or of equal values */
     /* texts that the values refer to */
     char moments[REPORT_FIELDS][ISO_TIME_SIZE];
     size_t moment_count;

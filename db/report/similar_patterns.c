@@ -296,7 +296,7 @@ half_run(void *context)
     return NULL;
 }
 
-/* Adds what the other thread found. */
+/* Adds the regions that the other thread found. */
 static int
 half_take(struct pattern_search *search, const struct pattern_half *half)
 {

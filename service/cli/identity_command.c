@@ -2,7 +2,7 @@
  * identity_command.c - `noctule identity`: finds the original of a pseudonym or of a UID in de-identified copies.
  *
  * No table of pseudonyms exists. The command computes the pseudonym of everything in the database, with the key of the
- * installation, and compares. The daemon stores who asked, before anything is read.
+ * installation, and compares. The daemon stores the person before the command reads.
  */
 #include "service/cli/control_requests.h"
 

@@ -550,7 +550,7 @@ handle_filter(struct core *core, const struct control_request *request, struct a
     return error;
 }
 
-/* Stores only who asked (request_audit): the command searches the database. */
+/* Stores the person only (request_audit): the command searches the database. */
 static int
 handle_identity(struct core *core, const struct control_request *request, struct answer *answer)
 {

@@ -1,5 +1,5 @@
 /*
- * sender_copy.h - de-identified copies of what is delivered, in unnamed files as those of sender_form.h.
+ * sender_copy.h - de-identified copies of deliveries, in unnamed files as those of sender_form.h.
  */
 #ifndef NOCTULE_SERVICE_SENDER_SENDER_COPY_H
 #define NOCTULE_SERVICE_SENDER_SENDER_COPY_H

@@ -35,7 +35,7 @@ bool web_upload_is_path(const char *path);
 const char *web_upload_refusal(const struct web *web, const struct web_request *request, int *status);
 /* Writes the form for a corrected mask of a result under review (WEB_REVIEW_JOB), unless the person may not. */
 void web_upload_form(const struct web_view *view, const struct report_table *review);
-/* Writes who uploaded masks that are still being received. Returns their number, or -errno. */
+/* Writes the persons whose uploaded masks are still being received. Returns their number, or -errno. */
 int web_upload_pending(const struct web_view *view, int64_t job, struct error *error);
 /* Writes both as a section, for a job that may be under review. Returns 0 or -errno. */
 int web_upload_section(const struct web_view *view, int64_t job, struct error *error);

@@ -301,16 +301,21 @@ def test_other_segments_are_computed_again_within_the_corrected_one(daemon, tmp_
     assert told["Brain", "long_axis"] == pytest.approx(math.hypot(4 * columns, 10 * rows), rel=1e-9)
 
 
-def test_several_results_with_such_a_segment(daemon, tmp_path, files):
-    """Two pipelines have a segment Brain: only the series of a result tells which one was corrected."""
-    d = daemon(quiet=600.0, dicom=PEERS)
-    expecting(d)
+def add_pipeline(d):
+    """Adds a copy of the pipeline, which the same series reach."""
     text = d.config.read_text()
     start, end = text.index('  { name = "head-ct"'), text.index("rules = (")
     other = text[start:end].replace('"head-ct"', '"other"')
     text = text[:start] + text[start:end].rstrip().removesuffix(");") + ",\n" + other + text[end:]
     d.config.write_text(text.replace('pipeline = "head-ct"; priority = 5; }', 'pipeline = "head-ct"; priority = 5; },\n'
                                      '{ match = { modality = "CT"; }; pipeline = "other"; }'))
+
+
+def test_several_results_with_such_a_segment(daemon, tmp_path, files):
+    """Two pipelines have a segment Brain: only the series of a result tells which one was corrected."""
+    d = daemon(quiet=600.0, dicom=PEERS)
+    expecting(d)
+    add_pipeline(d)
     d.start()
     drop(files, d.inbox)
     wait_review(d, 2)

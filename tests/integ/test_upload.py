@@ -20,7 +20,7 @@ import pytest
 from conftest import PEERS, drop, released_only, small_file_system, wait_for
 from objects import segmentation, send, structure_set
 from pydicom.uid import generate_uid
-from test_corrections import cut, jobs, refusals, result, segment, voxels, wait_job
+from test_corrections import add_pipeline, cut, jobs, refusals, result, segment, voxels, wait_job
 from test_decide import SECRET, TOKENS, Answer, Deciding, audit
 from test_deliveries import destinations, states, to_folder, wait_states
 from test_page_look import log_in, open_page, wait_text
@@ -220,12 +220,7 @@ def test_a_correction_of_another_job(daemon, tmp_path, files):
     site = Deciding(daemon, tmp_path / "secrets", MAY, undo=600, quiet=600.0, dicom=PEERS)
     d = site.daemon
     expecting(d)
-    text = d.config.read_text()
-    start, end = text.index('  { name = "head-ct"'), text.index("rules = (")
-    other = text[start:end].replace('"head-ct"', '"other"')
-    text = text[:start] + text[start:end].rstrip().removesuffix(");") + ",\n" + other + text[end:]
-    d.config.write_text(text.replace('pipeline = "head-ct"; priority = 5; }', 'pipeline = "head-ct"; priority = 5; },\n'
-                                     '{ match = { modality = "CT"; }; pipeline = "other"; }'))
+    add_pipeline(d)
     site.start()
     drop(files, d.inbox)
     wait_review(d, 2)

@@ -178,7 +178,7 @@ block_sum_widths(const uint8_t widths[SLICE_WIDTHS], uint8_t base)
     return sum;
 }
 
-/* Raises the widths to the base, and writes what they are above it. */
+/* Raises the widths to the base, and writes their differences from it. */
 static inline __attribute__((always_inline)) void
 block_put_above(uint8_t widths[SLICE_WIDTHS], uint8_t base, int bits, uint8_t *to)
 {

@@ -562,7 +562,7 @@ slices_prepare_kept(struct slices_reading *reading)
     return kept->count > 0;
 }
 
-/* Shows a plane of the kept blocks. Returns NULL, or what is wrong. */
+/* Shows a plane of the kept blocks. Returns NULL, or the reason of a failure. */
 static const char *
 slices_show_kept(struct slices_reading *reading, const int64_t first[3], const int64_t last[3])
 {

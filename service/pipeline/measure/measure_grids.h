@@ -65,7 +65,7 @@ int group_grids_take(struct texture_groups *groups, size_t group, struct group_r
                      struct kernels_lane *lane, const void *voxels, const struct image_mask *masks, int64_t most_bytes,
                      struct error *error);
 
-/* Frees what no later group needs. */
+/* Frees the values that no later group needs. */
 void group_grids_end(struct texture_groups *groups, size_t group);
 
 /* Adds advice to an error of too little memory. Returns rc. */
