@@ -300,7 +300,7 @@ static const struct report_column web_bar[] = {
        "(SELECT count(*) FROM delivery WHERE state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED'))"),
 };
 
-/* Counts of the last 24 hours and of waiting work. Each must equal the rows of a list: service/web/web_overview.c has its address. */
+/* Counts of the last 24 hours and of waiting work. Each must equal the rows of a list: service/web/pages/web_overview.c has its address. */
 #define LATEST " AND superseded_by IS NULL"
 /*
  * With a limit, SQLite computes no other columns of the view. It searches an index in both halves only for a value that it

@@ -10,14 +10,14 @@
 #include "config/config.h"
 #include "db/report_lists.h"
 #include "service/common/pseudonym.h"
-#include "service/web/web_access.h"
-#include "service/web/web_alerts.h"
-#include "service/web/web_kept.h"
-#include "service/web/web_looks.h"
-#include "service/web/web_metrics.h"
-#include "service/web/web_rate.h"
-#include "service/web/web_request.h"
-#include "service/web/web_server.h"
+#include "service/web/decide/web_looks.h"
+#include "service/web/pages/web_alerts.h"
+#include "service/web/server/web_access.h"
+#include "service/web/server/web_metrics.h"
+#include "service/web/server/web_rate.h"
+#include "service/web/server/web_request.h"
+#include "service/web/server/web_server.h"
+#include "service/web/viewer/web_kept.h"
 
 struct web {
     const struct conf *conf;

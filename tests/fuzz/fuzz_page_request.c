@@ -9,8 +9,8 @@
 #include "db/queue.h"
 #include "db/report.h"
 #include "service/common/log.h"
+#include "service/web/server/web_assets.h"
 #include "service/web/web.h"
-#include "service/web/web_assets.h"
 #include "tests/fuzz/must.h"
 
 #include <ftw.h>

@@ -63,10 +63,10 @@ def others_of(paths):
 def test_every_route_is_in_the_document(site):
     """The rows of both tables of addresses, as their sources have them. This site takes no decisions: integ.decide."""
     web = SOURCE / "service" / "web"
-    rows = (web / "web_api_routes.c").read_text()
+    rows = (web / "api" / "web_api_routes.c").read_text()
     addresses = set(re.findall(r'\{\.path = "([^"]*)"', rows)) | set(re.findall(r'LIST\("([^"]*)"', rows))
     addresses -= {"decisions", "jobs/{job}/corrections"}
-    pages = (web / "web_routes.c").read_text()
+    pages = (web / "server" / "web_routes.c").read_text()
     assert set(re.findall(r'\.path = API_ROOT "([^"]*)"', pages)) <= addresses | {"{}", "jobs/{job}/corrections"} and ".path = WEB_PLANES_PATH" in pages
     assert {"jobs/{job}/planes", "jobs/{job}/planes/{plane}/{index}", "jobs/{job}/planes/{plane}/{index}.png"} <= addresses
     paths = get(site, "openapi.json")["paths"]
@@ -299,7 +299,7 @@ def test_the_page_of_the_document_has_every_address(site):
     assert {"/api/v1/" + name for name in named} - LOGINS == set(get(site, "openapi.json")["paths"])
     (problems,) = re.findall(r"## Problems\n(.*)", text, re.S)
     codes = set(re.findall(r"`([A-Z_]{6,})`", problems))
-    source = (SOURCE / "service" / "web" / "web_api.c").read_text()
+    source = (SOURCE / "service" / "web" / "api" / "web_api.c").read_text()
     assert codes == set(re.findall(r'"[A-Z][a-z ]+",\s+"([A-Z_]+)"', source))
 
 

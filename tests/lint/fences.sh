@@ -36,7 +36,7 @@ fence CUDA '(cuda|cub/)' '(kernels|tests/kernels|tests/bench)/[a-z_0-9/]+\.(cu|c
 fence libpng 'png\.h' 'service/common/picture/indexed_png\.c:|tests/unit/pipeline/test_preview\.c:'
 fence libyaml 'yaml\.h' 'service/cli/profile_pyradiomics\.c:'
 fence FreeType 'ft2build\.h' 'service/pipeline/results/lettering\.c:'
-fence libmicrohttpd 'microhttpd' 'service/web/web_server\.c:'
+fence libmicrohttpd 'microhttpd' 'service/web/server/web_server\.c:'
 fence systemd 'systemd/' 'service/daemon/systemd_notify\.c:'
 fence libseccomp 'seccomp\.h' 'service/common/confine/call_filter\.c:'
 

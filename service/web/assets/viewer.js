@@ -1,5 +1,5 @@
 /*
- * viewer.js - the slice viewer of a job. Requests planes of the volume and its masks (service/web/web_planes.h), and draws
+ * viewer.js - the slice viewer of a job. Requests planes of the volume and its masks (service/web/viewer/web_planes.h), and draws
  * them with window and outlines in the browser. Without this script the page shows one plane as a PNG.
  */
 "use strict";

@@ -13,7 +13,7 @@
 #include "service/daemon/jobs/workers.h"
 #include "service/daemon/pull/pull_scheduler.h"
 #include "service/daemon/slurm/slurm_executor.h"
-#include "service/web/web_alerts.h"
+#include "service/web/pages/web_alerts.h"
 #include "tests/unit/db/sample.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* test_gate.c - access to the web UI: host names and tokens. */
-#include "service/web/web_access.h"
+#include "service/web/server/web_access.h"
 
 #include "tests/unit/suite.h"
 

@@ -1,6 +1,6 @@
 /* test_kept.c - files of the slice viewer that stay open: each plane is that of its file, also of threads, and nothing stays. */
 #include "service/common/clock.h"
-#include "service/web/web_kept.h"
+#include "service/web/viewer/web_kept.h"
 #include "tests/unit/suite.h"
 
 #include <dirent.h>

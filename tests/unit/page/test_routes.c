@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "service/common/slices/slices.h"
-#include "service/web/web_view.h"
+#include "service/web/pages/web_view.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/scratch_folder.h"
 #include "tests/unit/suite.h"

@@ -1,5 +1,5 @@
 /* test_server.c - HTTP of the web UI with hostile clients. */
-#include "service/web/web_server.h"
+#include "service/web/server/web_server.h"
 
 #include "service/common/bind_at.h"
 #include "service/web/web.h"
