@@ -10,6 +10,7 @@
 #include "db/report.h"
 #include "service/common/clock.h"
 #include "service/web/api/web_api.h"
+#include "service/web/decide/web_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,17 +20,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FORM_TYPE     "multipart/form-data"
-#define FILE_TYPE     "application/dicom"
-#define MAX_BOUNDARY  70   /* RFC 2046 */
-#define MAX_PART_HEAD 2048 /* bytes; browsers send the name of the file in it */
-
-/* The parts of a form. */
-struct upload_form {
-    char token[WEB_SESSION_FORM], job[20], seen[DECISION_REASON + 1];
-    const char *file; /* NULL: none */
-    size_t size;
-};
+#define FORM_TYPE "multipart/form-data"
+#define FILE_TYPE "application/dicom"
 
 bool
 web_upload_is_path(const char *path)
@@ -60,97 +52,14 @@ web_upload_refusal(const struct web *web, const struct web_request *request, int
 
 /* ----------------------------------------------------------------------------------- form ---- */
 
-/* Sets "\r\n--" and the boundary of the parts. Returns its length, or 0 if the type has none. */
-static size_t
-upload_delimiter(const char *type, char delimiter[MAX_BOUNDARY + 5])
-{
-    static const char key[] = "boundary=";
-    const char *at = strcasestr(type, key);
-    if (!at)
-        return 0;
-    at += strlen(key);
-    const bool quoted = *at == '"';
-    at += quoted;
-    const size_t length = strcspn(at, quoted ? "\"" : "; ");
-    if (length == 0 || length > MAX_BOUNDARY || (quoted && at[length] != '"'))
-        return 0;
-    return (size_t)snprintf(delimiter, MAX_BOUNDARY + 5, "\r\n--%.*s", (int)length, at);
-}
-
-/* Copies a value that must be one line of UTF-8. Returns the fault, or NULL. */
-static const char *
-upload_copy_value(char *to, size_t size, const char *bytes, size_t length)
-{
-    if (*to || length >= size || memchr(bytes, '\0', length))
-        return "a field is too long, or comes twice";
-    memcpy(to, bytes, length);
-    to[length] = '\0';
-    return web_form_is_line(to) ? NULL : "a value is not one line of UTF-8";
-}
-
-/* Takes a part with the name of its head. */
-static const char *
-upload_take_part(struct upload_form *form, const char *head, size_t head_size, const char *bytes, size_t size)
-{
-    static const char key[] = "; name=\"";
-    char text[MAX_PART_HEAD + 1];
-    memcpy(text, head, head_size);
-    text[head_size] = '\0';
-    const char *name = strcasestr(text, "content-disposition: form-data") ? strstr(text, key) : NULL;
-    const char *const at = name ? name + strlen(key) : "";
-    if (strncmp(at, "form\"", 5) == 0)
-        return upload_copy_value(form->token, sizeof form->token, bytes, size);
-    if (strncmp(at, "job\"", 4) == 0)
-        return upload_copy_value(form->job, sizeof form->job, bytes, size);
-    if (strncmp(at, "seen\"", 5) == 0)
-        return upload_copy_value(form->seen, sizeof form->seen, bytes, size);
-    if (strncmp(at, "file\"", 5) != 0)
-        return "it has an unknown field";
-    if (form->file)
-        return "it has two files";
-    form->file = bytes;
-    form->size = size;
-    return NULL;
-}
-
-/* Reads multipart/form-data (RFC 7578). libmicrohttpd's parser is not used: it has had two overflows. Returns the fault,
- * or NULL. */
-static const char *
-upload_read_parts(const char *bytes, size_t size, const char *type, struct upload_form *form)
-{
-    char delimiter[MAX_BOUNDARY + 5];
-    const size_t length = upload_delimiter(type, delimiter);
-    const char *const end = bytes + size;
-    if (length == 0 || size < length || memcmp(bytes, delimiter + 2, length - 2) != 0)
-        return "its boundary is not as the type has it";
-    for (const char *at = bytes + length - 2; end - at >= 2 && memcmp(at, "--", 2) != 0;) {
-        const size_t left = (size_t)(end - at);
-        const char *body = memmem(at, left < MAX_PART_HEAD ? left : MAX_PART_HEAD, "\r\n\r\n", 4);
-        if (!body || memcmp(at, "\r\n", 2) != 0)
-            return "the head of a part is too long, or broken";
-        body += 4;
-        const char *next = memmem(body - 2, (size_t)(end - body) + 2, delimiter, length);
-        if (!next)
-            return "it ends within a part";
-        const char *fault =
-            upload_take_part(form, at, (size_t)(body - at), body, next > body ? (size_t)(next - body) : 0);
-        if (fault)
-            return fault;
-        at = next + length;
-        if (end - at < 2)
-            return "it ends within a part";
-    }
-    return form->file && form->size > 0 ? NULL : "it has no file: choose one";
-}
-
 /* Reads the form, and cuts the file of the request to the DICOM file. */
 static int
-upload_read_form(const struct web_request *request, struct upload_form *form, struct error *error)
+upload_read_form(const struct web_request *request, struct web_parts *form, struct error *error)
 {
     void *bytes = mmap(NULL, request->body_size, PROT_READ | PROT_WRITE, MAP_SHARED, request->upload, 0);
     if (bytes == MAP_FAILED)
         return error_set_system(error, -errno, "read an upload");
-    const char *fault = upload_read_parts(bytes, request->body_size, request->content_type, form);
+    const char *fault = web_parts_read(bytes, request->body_size, request->content_type, form);
     if (!fault)
         memmove(bytes, form->file, form->size);
     munmap(bytes, request->body_size);
@@ -171,7 +80,7 @@ upload_is_type(const char *type, const char *wanted)
 
 /* Reads the request into the form. `for_programs`: by the address of the API. */
 static int
-upload_read(const struct web_request *request, bool for_programs, struct upload_form *form, struct error *error)
+upload_read(const struct web_request *request, bool for_programs, struct web_parts *form, struct error *error)
 {
     if (request->body_size == 0)
         return error_set(error, -EINVAL, CODE_NONE, "the body is empty");
@@ -191,7 +100,7 @@ upload_read(const struct web_request *request, bool for_programs, struct upload_
 
 /* Fills the decision. Its values must stay as long as the decision. */
 static int
-upload_fill(struct web_decision *decision, const struct web_request *request, const struct upload_form *form,
+upload_fill(struct web_decision *decision, const struct web_request *request, const struct web_parts *form,
             struct error *error)
 {
     static char nothing[] = "";
@@ -216,7 +125,7 @@ int
 web_upload(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
 {
     const char *name;
-    struct upload_form form = {.file = NULL};
+    struct web_parts form = {.file = NULL};
     const struct web_person *person = request->person;
     int rc = decision_check(decision_find("correct", "job 1", &name), &web->conf->page,
                             *person->how ? person->name : "", person->role, error);
