@@ -821,9 +821,9 @@ static const struct report_column web_job[] = {
     COLUMN(reviewed_by, "reviewed by", TEXT),
     COLUMN(corrects, "corrects job", NUMBER),
     AS(corrected_by, "corrected by", TEXT, "nullif(corrected_by, '')"),
-    AS(prior, "changes since", TEXT,
-       "'job ' || prior_job || ', study of ' || substr(prior_study_date, 1, 4) || '-' || "
-       "substr(prior_study_date, 5, 2) || '-' || substr(prior_study_date, 7)"),
+    COLUMN(prior_job, "changes since job", NUMBER),
+    AS(prior_date, "date of its study", TEXT,
+       "substr(prior_study_date, 1, 4) || '-' || substr(prior_study_date, 5, 2) || '-' || substr(prior_study_date, 7)"),
     AS(removed, "results removed", TIME, "removed_at"),
 };
 

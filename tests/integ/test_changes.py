@@ -81,7 +81,7 @@ def test_changes_by_hand(daemon, tmp_path):
     assert b"114007" in (d.root / "outbox" / str(first) / "sr.dcm").read_bytes()
 
     page = site.text(f"job?id={second}")
-    assert f"job {first}, study of 2024-02-28" in page and "+0.06" in page and "Relative change of Volume" in page
+    assert f'<a href="job?id={first}"><bdi>{first}</bdi></a>' in page and "2024-02-28" in page and "+0.06" in page and "Relative change of Volume" in page
     assert "+0.00" not in site.text(f"job?id={first}") and "+0.00" not in d.ctl("show", str(first)).stdout  # not measured
     answer = json.loads(site.get(f"api/v1/jobs/{second}/segments")[1])["items"]
     assert [row["prior_job"] for row in answer] == [first, first]

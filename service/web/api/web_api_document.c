@@ -300,6 +300,12 @@ write_parameters(struct api_call *call, struct json *json, const struct api_rout
         schema_words(json, (const char *const[]){origin, NULL});
         parameter_end(json, "header");
     }
+    if (route->takes_file) {
+        parameter_begin(json, "Noctule-Form", "header", "form of /api/v1/me; needed with a cookie", false);
+        json_string(json, "type", "string");
+        json_string(json, "pattern", "^[!-~]*$");
+        parameter_end(json, "header");
+    }
     json_end_array(json);
     if (route->verb == API_POST)
         write_body(json, route);

@@ -6,6 +6,8 @@
 
 const struct html_link web_view_links[] = {{"job", "job?id=", NULL},
                                            {"superseded_by", "job?id=", NULL},
+                                           {"corrects", "job?id=", NULL},
+                                           {"prior_job", "job?id=", NULL},
                                            {"series_uid", "series?uid=", NULL},
                                            {"night", "reports?day=", NULL},
                                            {NULL, NULL, NULL}};
