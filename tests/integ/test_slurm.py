@@ -117,10 +117,12 @@ def test_results_equal_those_of_a_local_worker(daemon, cluster, tmp_path):
 
 @pytest.mark.parametrize("compression", ["none", "rle", "deflated"])
 def test_every_object_equals_that_of_a_local_worker(daemon, cluster, tmp_path, compression):
-    """Label map, structure set, pictures, report and NIfTI files; job.json has times."""
+    """Label map, structure set, pictures, report, NIfTI files, responses of filters and maps of features; job.json has times."""
     site = cluster(nodes=1)
     extra = (f'results = [ "seg", "labelmap", "rtstruct", "picture", "sr", "nifti" ]; compression = "{compression}"; '
-             'texture = { first_order = true; bin_width = 25.0; discretisation = "fixed-bin-size"; };')
+             'texture = ( { first_order = true; bin_width = 25.0; discretisation = "fixed-bin-size"; }, '
+             '{ levels = 16; first_order = false; filter = { kind = "log"; sigma_mm = 3.0; }; '
+             'response = [ "pmap", "nifti" ]; voxelwise = { files = [ "pmap", "nifti" ]; glcm = [ "contrast" ]; }; } );')
     written = []
     for d in (daemon(pipeline_extra=extra), on_slurm(daemon, site, pipeline_extra=extra)):
         d.start()
@@ -133,7 +135,7 @@ def test_every_object_equals_that_of_a_local_worker(daemon, cluster, tmp_path, c
     assert written[0] == written[1]
     assert {"seg.dcm", "labelmap.dcm", "rtstruct.dcm", "picture.dcm", "picture-overview.dcm", "sr.dcm", "volume.nii.gz",
             "labels.nii.gz", "labels.json", "preview.png"} <= set(written[0])
-
+    assert len([name for name in written[0] if name.endswith(".nii.gz")]) == 4 and len(written[0]) >= 14, sorted(written[0])
 
 
 @pytest.mark.parametrize("state, options", [("DONE", "slices = true;"), ("REVIEW", "")])
