@@ -131,6 +131,7 @@ def machine(tmp_path):
                 (layers / "upper").mkdir()
                 (layers / "work").mkdir()
         assert not made.path(CONF).exists(), "noctule is installed on this machine"
+        shutil.rmtree(made.path(ROOT), ignore_errors=True)  # of a service that ran without a package; in the overlay only
         stub = made.path("usr/local/bin/systemctl")
         stub.write_text(SYSTEMCTL)
         stub.chmod(0o755)
