@@ -7,7 +7,9 @@ Jobs: each program reads the DICOM files, resamples to 1 mm by cubic splines, fi
 responses in GTV-1, which are compared. Noctule filters what the region needs, the others the whole volume.
 
 Filters (`_filter`): each program filters one whole volume of 200 x 197 x 180 voxels in memory, and every voxel is compared:
-`_voxels` is the largest difference relative to the range of the responses. The volume is that of Noctule's job.
+`_voxels` is the largest difference relative to the range of the responses. The volume is that of Noctule's job, or with --volume
+that of a file, 200 x 197 x 180 voxels as int16; then there are no jobs. --backend cuda filters on the GPU: from a volume in its
+memory to responses in the host's.
 
 Seconds are those of the processor and of the clock, of processes that have loaded their modules, the least of the
 repetitions. A peer that differs by more than TOLERANCE fails the run. Jobs differ by more than filters because interpolated
@@ -176,13 +178,14 @@ def volume_of_noctule(programs):
         return numpy.asarray(nibabel.load(folder / "out" / "response-1.nii.gz").dataobj, float).T
 
 
-def filter_of_noctule(programs, profile, volume):
+def filter_of_noctule(programs, profile, volume, backend, times):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         volume.astype("<i2").tofile(folder / "in")
-        done = subprocess.run([programs / "filter_volume", "cpu", ",".join(map(str, volume.shape[::-1])), "1,1,1", folder / "in",
-                               folder / "out", *OURS[profile].split()], check=True, capture_output=True, text=True)
-        return tuple(map(float, done.stdout.split()[1:])), numpy.fromfile(folder / "out", float).reshape(volume.shape)
+        done = subprocess.run([programs / "filter_volume", backend, ",".join(map(str, volume.shape[::-1])), "1,1,1", folder / "in",
+                               folder / "out", *OURS[profile].split(), f"repeat={times}"], check=True, capture_output=True, text=True)
+        seconds = [map(float, line.split()[1:]) for line in done.stdout.splitlines()]
+        return tuple(map(min, zip(*seconds, strict=True))), numpy.fromfile(folder / "out", float).reshape(volume.shape)
 
 
 def filter_of_mirp(profile, volume):
@@ -241,8 +244,8 @@ def least(measure, repeat):
 
 
 def record(line, name, seconds, ours=None):
-    line |= {f"{name}_processor": round(seconds[0], 3), f"{name}_wall": round(seconds[1], 3)}
-    if ours:
+    line |= {f"{name}_processor": round(seconds[0], 4), f"{name}_wall": round(seconds[1], 4)}
+    if ours and ours[0] > 0:
         line |= {f"{name}_ratio": round(seconds[0] / ours[0], 1), f"{name}_wall_ratio": round(seconds[1] / ours[1], 1)}
 
 
@@ -251,6 +254,8 @@ def main():
     parser.add_argument("--bin", required=True, type=pathlib.Path, help="the folder of the programs")
     parser.add_argument("--only", choices=MIRP)
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu", help="of the filters")
+    parser.add_argument("--volume", type=pathlib.Path, help="filters only, of this file")
     parser.add_argument("--mirp", action="store_true", help="also MIRP")
     parser.add_argument("--zrad", action="store_true", help="also z-rad")
     options = parser.parse_args()
@@ -259,23 +264,26 @@ def main():
     os.environ.setdefault("NOCTULE_BIN", str(programs))
     peers = [each for each in (("mirp", job_of_mirp, filter_of_mirp), ("zrad", job_of_zrad, filter_of_zrad))
              if getattr(options, each[0])]
-    volume = volume_of_noctule(programs)
+    volume = (numpy.fromfile(options.volume, "<i2").reshape(180, 197, 200).astype(float) if options.volume
+              else volume_of_noctule(programs))
     failed = False
-    for _, job, _ in peers:
+    for _, job, _ in peers if not options.volume else ():
         job(WITHOUT)  # loads modules
     for profile in [options.only] if options.only else MIRP:
         line = {"profile": profile}
         of_statistics, of_voxels = TOLERANCE.get(profile, TOLERANCE[None])
-        ours, expected = least(lambda: job_of_noctule(programs, profile), max(options.repeat, 3))
-        record(line, "job", ours)
+        if not options.volume:
+            ours, expected = least(lambda: job_of_noctule(programs, profile), max(options.repeat, 3))
+            record(line, "job", ours)
         if profile != WITHOUT:
-            own, response = least(lambda: filter_of_noctule(programs, profile, volume), max(options.repeat, 3))
+            own, response = filter_of_noctule(programs, profile, volume, options.backend, max(options.repeat, 3))
             record(line, "filter", own)
         for name, job, filtered in peers:
-            seconds, found = least(lambda job=job: job(profile), options.repeat)
-            record(line, f"{name}_job", seconds, ours)
-            line[f"{name}_statistics"], line[f"{name}_differs_most"] = difference(expected, found)
-            failed |= line[f"{name}_statistics"] > of_statistics
+            if not options.volume:
+                seconds, found = least(lambda job=job: job(profile), options.repeat)
+                record(line, f"{name}_job", seconds, ours)
+                line[f"{name}_statistics"], line[f"{name}_differs_most"] = difference(expected, found)
+                failed |= line[f"{name}_statistics"] > of_statistics
             if profile != WITHOUT:
                 seconds, found = least(lambda filtered=filtered: filtered(profile, volume), options.repeat)
                 record(line, f"{name}_filter", seconds, own)
