@@ -54,11 +54,26 @@ enum dicom_count {
 /* Returns the attribute's name, for messages. */
 const char *dicom_count_name(enum dicom_count count);
 
+/* Sources of a pixel spacing (spacing.def). */
+enum dicom_spacing {
+
+#define SPACING(id, ...) DICOM_SPACING_##id,
+#include "dicom/read/image/spacing.def"
+#undef SPACING
+    DICOM_SPACINGS
+};
+
+/* Returns the word of a source of spacing, as in job.json. */
+const char *dicom_spacing_word(enum dicom_spacing source);
+
 /* One plane of pixels: a classic instance, one frame of an enhanced image, or one tile of a mosaic. */
 struct dicom_frame {
-    bool has_position;             /* Image Position (Patient), within 1e6 mm */
-    bool has_orientation;          /* Image Orientation (Patient), orthonormal to 1e-3 */
-    bool has_spacing;              /* Pixel Spacing, both from 1e-3 to 1e3 mm */
+    bool has_position;          /* Image Position (Patient), within 1e6 mm */
+    bool has_orientation;       /* Image Orientation (Patient), orthonormal to 1e-3 */
+    bool has_spacing;           /* Pixel Spacing, both from 1e-3 to 1e3 mm */
+    enum dicom_spacing spacing; /* the attribute of pixel_spacing; NONE without has_spacing */
+    /* 2-D images: first column, first row, last column and last row for which pixel_spacing is valid. */
+    int32_t calibrated[4];
     bool has_rescale;              /* the header has slope and intercept */
     double position[3];            /* mm, LPS */
     double orientation[6];         /* direction cosines of the row, then of the column */
@@ -138,6 +153,9 @@ struct dicom_instance {
     char value_unit[DICOM_UNIT_SIZE];
     bool contrast; /* has Contrast/Bolus Agent, or its sequence */
     bool multi_frame;
+    /* A 2-D image by its SOP class (DX, MG, CR, US, SC, XA and others): each frame is a stack of its own, without patient
+     * geometry, also if the header has a position. */
+    bool flat;
     /* of an image file (service/pipeline/image_file.h): its values are reals, and stored values only come close to them */
     bool has_reals;
     bool has_padding;

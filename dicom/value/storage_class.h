@@ -13,6 +13,9 @@ extern "C" {
 /* Returns the modality of the class's images, or NULL if this program cannot process them. */
 const char *storage_class_modality(const char *uid);
 
+/* Returns whether the class's images are 2-D images: its frames have no patient geometry, or one that is not used. */
+bool storage_class_is_flat(const char *uid);
+
 /* Returns "rtstruct", "seg" or "sr" for a class of annotation objects, or NULL. */
 const char *storage_class_object(const char *uid);
 

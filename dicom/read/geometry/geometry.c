@@ -99,6 +99,9 @@ geometry_describe(const struct group *group, struct geometry_stack *stack)
     stack->spacing[0] = frame->has_spacing ? frame->pixel_spacing[1] : 1;
     stack->spacing[1] = frame->has_spacing ? frame->pixel_spacing[0] : 1;
     stack->spacing[2] = 1;
+    stack->spacing_source = frame->spacing;
+    stack->flat = first->instance->flat;
+    memcpy(stack->calibrated, frame->calibrated, sizeof(stack->calibrated));
     if (!stack->has_geometry)
         return;
     const double extent = group->planes[last].position - first->position;
@@ -133,7 +136,7 @@ make_stacks(struct grouping *grouping, struct geometry_series *series)
     for (int32_t i = 0; i < grouping->group_count; i++) {
         const struct group *group = &grouping->groups[i];
         struct geometry_stack *stack = &series->stacks[i];
-        if (group->excluded == CODE_NONE)
+        if (group->excluded == CODE_NONE || geometry_is_flat_stack(grouping, group))
             geometry_check(grouping, group, stack);
         else
             geometry_report_excluded(group, stack);

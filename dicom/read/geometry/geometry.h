@@ -17,6 +17,10 @@
  * has originals. With include_derived, they are images. Later rules ignore excluded frames, except
  * "Whole".
  *
+ * 2-D images (instance->flat). With take_flat, each frame is a stack of its own, "image 3" by Instance Number, or "image 3,
+ * frame 7" of several frames. Only its rescale is checked. Otherwise they are excluded too ("2-D images", FLAT_IMAGE). They
+ * may differ from the volumes in modality and frame of reference.
+ *
  * Stacks. Frames of one orientation (each direction cosine within 4e-3) belong together. The keys
  * of keys.def split them further, in that order:
  *
@@ -192,7 +196,13 @@ struct geometry_stack {
     int32_t plane_count;
     struct geometry_plane *planes; /* ascending position */
     enum image_pixel pixel;
-    bool has_geometry;
+    bool has_geometry; /* in the patient: false for 2-D images and for rejected stacks */
+    /* One frame of a 2-D image: no patient geometry. `origin` is 0, and `axes` are columns, rows and depth. spacing[2] is 1
+     * without a meaning. spacing[0] and [1] are mm only if geometry_is_in_mm(). */
+    bool flat;
+    enum dicom_spacing spacing_source; /* of spacing[0] and [1]; for volumes DICOM_SPACING_PIXEL */
+    /* 2-D images: first column, first row, last column and last row with this spacing; the image, except of ultrasound. */
+    int32_t calibrated[4];
     double normal[3];
     /* mm between columns (x), rows (y), planes (z). For one plane z is the slice thickness, or
      * 1. */
@@ -219,6 +229,7 @@ struct geometry_limits {
     /* keep the newer of two slices at one position; otherwise reject them */
     bool newest_of_duplicates;
     bool straighten; /* accept sheared or unevenly spaced stacks, to be resampled */
+    bool take_flat;  /* accept 2-D images, regardless of min_planes */
 };
 
 /*
@@ -227,7 +238,7 @@ struct geometry_limits {
  * -ENOMEM with OUT_OF_MEMORY.
  *
  * A rejected stack is not a failure. It has accepted = false and its error. TOO_MANY_STACKS,
- * MOSAIC, LOCALIZER, SCREENSHOT and DERIVED_IMAGE stand alone. The others are NO_GEOMETRY,
+ * MOSAIC, LOCALIZER, SCREENSHOT, DERIVED_IMAGE and FLAT_IMAGE stand alone. The others are NO_GEOMETRY,
  * SIZE_MIXED, PIXELS_MIXED, RESCALE_INVALID, TOO_FEW_SLICES, DUPLICATE_POSITION (or
  * INCOMPLETE_SERIES in its place), GANTRY_TILT, MISSING_SLICE, SPACING_NOT_UNIFORM, VOLUMES_MIXED
  * and INCOMPLETE_SERIES. If several apply, the first in this order, which is that of docs/codes.md,
@@ -242,6 +253,13 @@ static inline bool
 geometry_needs_resampling(const struct geometry_stack *stack)
 {
     return stack->tilted || stack->uneven;
+}
+
+/* Returns whether spacing[0] and [1] are in mm. Without, quantities in mm are unknown, and must not be reported. */
+static inline bool
+geometry_is_in_mm(const struct geometry_stack *stack)
+{
+    return !stack->flat || stack->spacing_source != DICOM_SPACING_NONE;
 }
 
 /* Returns whether a frame has a Real World Value Mapping that differs from its rescale. */

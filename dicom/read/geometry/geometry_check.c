@@ -128,7 +128,7 @@ check_rescale(struct verdict *verdict, const struct group *group)
         const struct dicom_frame *frame = plane->frame;
         const char *modality = plane->instance->modality;
         /* Ranges for these are in HU and in activity, so stored values are meaningless. */
-        const bool required = strcmp(modality, "CT") == 0 || strcmp(modality, "PT") == 0;
+        const bool required = !plane->instance->flat && (strcmp(modality, "CT") == 0 || strcmp(modality, "PT") == 0);
         if (!frame->has_rescale && required) {
             geometry_refuse(verdict, CODE_RESCALE_INVALID, plane, NULL,
                             "%s, frame %d, has no Rescale Slope and Intercept, which %s images must have.",
@@ -632,6 +632,11 @@ void
 geometry_check(struct grouping *grouping, const struct group *group, struct geometry_stack *stack)
 {
     struct verdict verdict = {&stack->error, false};
+    if (group->planes[0].instance->flat) {
+        check_rescale(&verdict, group);
+        stack->accepted = !verdict.refused;
+        return;
+    }
     stack->has_geometry = check_has_geometry(&verdict, group);
     check_sizes(&verdict, group);
     check_pixels(&verdict, group);

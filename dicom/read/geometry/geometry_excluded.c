@@ -23,6 +23,8 @@ static const struct excluded_kind {
     {CODE_DERIVED_IMAGE, true, "derived",
      "is a reformat, projection or map, or is derived and the series has originals",
      "It is skipped. The pipeline's option derived = true processes it."},
+    {CODE_FLAT_IMAGE, true, "2-D images", "is a 2-D image without patient position",
+     "It is skipped. The pipeline's option flat = true processes it."},
     {CODE_DUPLICATE_POSITION, true, "", "is at the position of a newer slice", "It is skipped. The newer one is used."},
     {CODE_TOO_MANY_STACKS, false, "", "is of a series with too many orientations or volumes", "Split it."},
 };
@@ -54,11 +56,33 @@ mark_excluded(struct grouping *grouping)
     for (int32_t i = 0; i < grouping->plane_count; i++) {
         const enum code code = planes[i].frame->excluded;
         planes[i].excluded = code == CODE_DERIVED_IMAGE && include_derived ? CODE_NONE : code;
+        if (planes[i].instance->flat && planes[i].excluded == CODE_NONE)
+            planes[i].excluded = CODE_FLAT_IMAGE;
         originals |= planes[i].excluded == CODE_NONE && !planes[i].frame->derived;
     }
     for (int32_t i = 0; i < grouping->plane_count && originals && !include_derived; i++)
         if (planes[i].excluded == CODE_NONE && planes[i].frame->derived)
             planes[i].excluded = CODE_DERIVED_IMAGE;
+}
+
+/* Begins the group of an excluded plane, or of a frame of a 2-D image to process, which is a stack of its own. */
+static struct group
+excluded_group(const struct grouping *grouping, struct plane *plane)
+{
+    struct group group = {.planes = plane, .count = 1, .excluded = plane->excluded};
+    char number[16];
+    if (!geometry_is_flat_stack(grouping, &group)) {
+        geometry_extend_name(&group, "", excluded_kind_of(group.excluded)->name,
+                             group.excluded == CODE_FLAT_IMAGE ? "SOP Class UID (0008,0016)"
+                                                               : "Image Type (0008,0008)");
+        return group;
+    }
+    snprintf(number, sizeof(number), "%d", plane->instance->instance_number);
+    geometry_extend_name(&group, "image ", number, "Instance Number (0020,0013)");
+    snprintf(number, sizeof(number), "%d", plane->frame_index + 1);
+    if (plane->instance->frame_count > 1)
+        geometry_extend_name(&group, "frame ", number, "number of the frame");
+    return group;
 }
 
 int
@@ -72,11 +96,11 @@ geometry_exclude(struct grouping *grouping)
         start++;
     grouping->image_count = start;
     for (; start < grouping->plane_count; start = end) {
-        struct group group = {.planes = planes + start, .excluded = planes[start].excluded};
-        for (end = start; end < grouping->plane_count && planes[end].excluded == group.excluded;)
+        struct group group = excluded_group(grouping, planes + start);
+        for (end = start + 1; end < grouping->plane_count && planes[end].excluded == group.excluded &&
+                              !geometry_is_flat_stack(grouping, &group);)
             end++;
         group.count = end - start;
-        geometry_extend_name(&group, "", excluded_kind_of(group.excluded)->name, "Image Type (0008,0008)");
         int rc = geometry_add_group(grouping, &group);
         if (rc)
             return rc;

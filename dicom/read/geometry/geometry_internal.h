@@ -151,6 +151,13 @@ const char *geometry_plane_name(const struct plane *plane);
  * With `accept`, names and frames of reference may differ. */
 int geometry_check_series(struct dicom_instance *const *instances, int32_t count, bool accept, struct error *error);
 
+/* Returns whether a group is a frame of a 2-D image to process. Other functions treat it as excluded. */
+static inline bool
+geometry_is_flat_stack(const struct grouping *grouping, const struct group *group)
+{
+    return group->excluded == CODE_FLAT_IMAGE && grouping->limits->take_flat;
+}
+
 /* Moves excluded frames to the end of the planes, and makes a group of each kind. */
 int geometry_exclude(struct grouping *grouping);
 

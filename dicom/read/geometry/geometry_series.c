@@ -14,7 +14,7 @@
 static const struct trait {
     size_t offset; /* of its text in struct dicom_instance */
     enum code code;
-    bool of_images;  /* skipped frames may differ */
+    bool of_images;  /* skipped frames and 2-D images may differ */
     bool acceptable; /* limits->allow_missing accepts different values */
     const char *what, *remedy;
 } traits[] = {
@@ -52,7 +52,7 @@ series_first(struct dicom_instance *const *instances, int32_t count, const struc
         const struct dicom_instance *instance = instances[i];
         bool concerned = !trait->of_images;
         for (int32_t f = 0; f < instance->frame_count && !concerned; f++)
-            concerned = instance->frames[f].excluded == CODE_NONE;
+            concerned = instance->frames[f].excluded == CODE_NONE && !instance->flat;
         int order = first ? strcmp(instance->sop_instance_uid, first->sop_instance_uid) : -1;
         if (order == 0)
             order = strcmp(instance->path, first->path);

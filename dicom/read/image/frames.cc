@@ -81,17 +81,11 @@ constexpr double max_position_mm = 1e6;
 constexpr double min_spacing_mm = 1e-3;
 constexpr double max_spacing_mm = 1e3;
 
-bool
-is_spacing(double millimetres)
-{
-    return millimetres >= min_spacing_mm && millimetres <= max_spacing_mm;
-}
-
 double
 spacing_or_zero(const Header &header, const DcmTagKey &tag)
 {
     double value;
-    return header_number(header, tag, &value) && is_spacing(value) ? value : 0;
+    return header_number(header, tag, &value) && frame_is_spacing(value) ? value : 0;
 }
 
 /* Returns NaN for a value that is not a number. The geometry check rejects it. */
@@ -133,6 +127,19 @@ frame_is_position(const double (&p)[3])
            std::fabs(p[2]) <= max_position_mm;
 }
 
+bool
+frame_is_spacing(double millimetres)
+{
+    return millimetres >= min_spacing_mm && millimetres <= max_spacing_mm;
+}
+
+bool
+frame_read_spacing(const Header &header, const DcmTagKey &tag, struct dicom_frame &frame)
+{
+    return read_decimals(header, tag, frame.pixel_spacing, frame.spacing_text) &&
+           frame_is_spacing(frame.pixel_spacing[0]) && frame_is_spacing(frame.pixel_spacing[1]);
+}
+
 void
 frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &frame)
 {
@@ -152,8 +159,8 @@ frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &f
                                 std::fabs(dot) <= orthonormal_tolerance;
     }
     const Header measures = source.group(DCM_PixelMeasuresSequence);
-    frame.has_spacing = read_decimals(measures, DCM_PixelSpacing, frame.pixel_spacing, frame.spacing_text) &&
-                        is_spacing(frame.pixel_spacing[0]) && is_spacing(frame.pixel_spacing[1]);
+    frame.has_spacing = frame_read_spacing(measures, DCM_PixelSpacing, frame);
+    frame.spacing = frame.has_spacing ? DICOM_SPACING_PIXEL : DICOM_SPACING_NONE;
     frame.slice_thickness = spacing_or_zero(measures, DCM_SliceThickness);
     frame.spacing_between_slices = spacing_or_zero(measures, DCM_SpacingBetweenSlices);
 }
@@ -167,7 +174,10 @@ frame_read(const Source &source, const std::string &acquired, struct dicom_insta
     if (source.has_groups)
         own = header_date_time(source.group(DCM_FrameContentSequence), {DCM_FrameAcquisitionDateTime, {}, {}});
     header_copy(frame.acquired, own.empty() ? acquired : own);
-    frame_read_geometry(source, instance.frame_count == 1, frame);
+    if (instance.flat)
+        spacing_read_flat(source, instance, frame);
+    else
+        frame_read_geometry(source, instance.frame_count == 1, frame);
     frame.slope = 1;
     frame.intercept = 0;
     const Header values = source.group(DCM_PixelValueTransformationSequence);

@@ -88,12 +88,15 @@ check_kind(Peek &peek)
     if (const char *modality = storage_class_modality(uid.c_str())) {
         header_copy(peek.instance.sop_class_uid, uid);
         header_copy(peek.instance.modality, modality);
+        peek.instance.flat = storage_class_is_flat(uid.c_str());
         return 0;
     }
     const char *known = dcmFindNameOfUID(uid.c_str());
-    return peek.refuse(CODE_SOP_CLASS_UNSUPPORTED, std::string("is of a kind that is not processed: ") +
-                                                       (known ? known : uid_for_message(uid).c_str()) +
-                                                       ". Only CT, MR and PET images are.");
+    return peek.refuse(CODE_SOP_CLASS_UNSUPPORTED,
+                       std::string("is of a kind that is not processed: ") +
+                           (known ? known : uid_for_message(uid).c_str()) +
+                           ". Only CT, MR and PET images, and 2-D images (CR, DX, MG, US, XA, RF, SC), "
+                           "are.");
 }
 
 /* Returns 0 if absent or not a number. */
@@ -198,7 +201,7 @@ read_value_unit(Peek &peek)
                  {"GML", "g/ml"},    {"SUV", "g/ml"},   {"SUVBW", "g/ml"}, {"SUVbw", "g/ml"}, {"CM2ML", "cm2/ml"}};
 
     const bool is_pet = strcmp(peek.instance.modality, "PT") == 0;
-    const bool is_ct = strcmp(peek.instance.modality, "CT") == 0;
+    const bool is_ct = strcmp(peek.instance.modality, "CT") == 0 && !peek.instance.flat;
     std::string term = is_pet ? header_text(peek.dataset, DCM_Units) : std::string();
     if (term.empty()) {
         Source source(peek.dataset, peek.scan);

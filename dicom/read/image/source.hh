@@ -61,6 +61,12 @@ std::vector<std::string> source_types(const Source &source);
 
 /* Returns whether a position can be one of a patient. (frames.cc) */
 bool frame_is_position(const double (&position)[3]);
+/* Returns whether a length can be that of a pixel. (frames.cc) */
+bool frame_is_spacing(double millimetres);
+/* Reads a pair of spacings and their texts. Returns whether they are possible. (frames.cc) */
+bool frame_read_spacing(const Header &header, const DcmTagKey &tag, struct dicom_frame &frame);
+/* Fills the spacing of a frame of a 2-D image, its source and region. (spacing.cc) */
+void spacing_read_flat(const Source &source, const struct dicom_instance &instance, struct dicom_frame &frame);
 /* Fills the frame's position and pixel size. (frames.cc) */
 void frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &frame);
 /* Fills the keys that distinguish the frame (keys.def). (keys.cc) */
