@@ -529,14 +529,14 @@ conf_pipeline_free(struct conf_pipeline *pipeline)
 char *
 conf_grid_text(const struct conf_pipeline *pipeline)
 {
-    return write_identity_of(&option_pipeline, "min_slices", "derived", pipeline);
+    return write_identity_of(&option_pipeline, "min_slices", "colour", pipeline);
 }
 
 char *
 conf_checked_text(const struct conf_pipeline *pipeline)
 {
     static const char *const ranges[][2] = {
-        {"segments", "segments"}, {"relative_connectedness", "relative_connectedness"}, {"min_slices", "derived"}};
+        {"segments", "segments"}, {"relative_connectedness", "relative_connectedness"}, {"min_slices", "colour"}};
     struct conf_pipeline masks = *pipeline; /* without quantities, which change no mask */
     char *all = strdup("");
     masks.segments = calloc(pipeline->segment_count + 1, sizeof *masks.segments);

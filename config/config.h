@@ -486,6 +486,9 @@ struct conf_window {
 /* The max number of segments of a pipeline; `each` regions count as segments of their own. */
 #define CONF_MAX_SEGMENTS 256
 
+/* The value of a pixel of a 2-D image with colour, in the order of enum dicom_channel. */
+enum conf_colour { CONF_LUMA, CONF_RED, CONF_GREEN, CONF_BLUE };
+
 struct conf_pipeline {
     char *name;
     struct conf_segment *segments;
@@ -507,6 +510,8 @@ struct conf_pipeline {
     enum conf_seg_grid seg_grid;
     enum conf_unit_of_values unit;
     bool derived; /* accept reformats, projections and maps as images */
+    bool flat;    /* accept 2-D images, each frame as a stack of one slice */
+    enum conf_colour colour;
     enum conf_review review;
     bool changes;             /* measure the change since the latest earlier study of the patient */
     bool unreviewed;          /* deliver results of segments with `trust` without a validation */

@@ -536,6 +536,8 @@ struct queue_voxels {
     const char *kernel;  /* of all slices; "": none, or several; NULL: not known */
     double kvp;          /* of all slices; 0: none, several, or not known */
     double thickness[2]; /* mm, smallest and largest; 0: a slice has none, or not known */
+    /* of a 2-D image: its values, Pixel Intensity Relationship, and source of the spacing; "": a volume; NULL: not known */
+    const char *pixel_values, *pixel_intensity, *spacing_source;
 };
 
 /* A segment of a job, except hidden ones. NAN: not known. */
@@ -544,7 +546,7 @@ struct queue_segment {
     const char *label, *method;
     const char *unit; /* UCUM unit of the values; "1": not known */
     int64_t voxels;
-    double millilitres;
+    double millilitres; /* NAN: of a 2-D image */
     double mean, minimum, maximum;
     int64_t first[3], last[3]; /* the box: column, row, slice, from 0; last < first: no voxel */
     double centroid[3];        /* mm, patient coordinates (LPS) */

@@ -58,7 +58,9 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     j.corrects, coalesce((SELECT person FROM object WHERE id = j.correction), '') AS corrected_by,
     coalesce((SELECT sop_instance_uid FROM object WHERE id = j.correction), '') AS correction_uid,
     j.prior_id AS prior_job,
-    (SELECT p.study_date FROM job o JOIN series p ON p.id = o.series_id WHERE o.id = j.prior_id) AS prior_study_date
+    (SELECT p.study_date FROM job o JOIN series p ON p.id = o.series_id WHERE o.id = j.prior_id) AS prior_study_date,
+    coalesce(j.pixel_values, '') AS pixel_values, coalesce(j.pixel_intensity, '') AS pixel_intensity,
+    coalesce(j.spacing_source, '') AS spacing_source
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN breach b ON b.job_id = j.id AND b.place = 1
@@ -270,7 +272,9 @@ SELECT f.job_id AS job, f.segment_number AS segment, d.name, d.ibsi_code, f.valu
     j.straightened <> '' AS straightened, coalesce(j.straightened, '') AS straightened_because,
     s.manufacturer, s.model, coalesce(j.kernel, '') AS kernel, j.kvp,
     round(j.slice_thickness_min_mm, 6) AS slice_thickness_min_mm,
-    round(j.slice_thickness_max_mm, 6) AS slice_thickness_max_mm
+    round(j.slice_thickness_max_mm, 6) AS slice_thickness_max_mm,
+    coalesce(j.pixel_values, '') AS pixel_values, coalesce(j.pixel_intensity, '') AS pixel_intensity,
+    coalesce(j.spacing_source, '') AS spacing_source
 FROM feature f
 JOIN feature_definition d ON d.id = f.definition_id
 JOIN job j ON j.id = f.job_id AND j.state NOT IN ('REVIEW', 'REJECTED')

@@ -66,6 +66,23 @@ enum dicom_spacing {
 /* Returns the word of a source of spacing, as in job.json. */
 const char *dicom_spacing_word(enum dicom_spacing source);
 
+/* How stored samples become the one value per pixel of dicom_pixels_read. */
+enum dicom_colour {
+    DICOM_COLOUR_NONE, /* they are the values, or indices of a Modality LUT */
+    DICOM_COLOUR_RGB,
+    DICOM_COLOUR_YBR,
+    DICOM_COLOUR_YBR_422, /* uncompressed, with one pair of colour differences per two pixels */
+    DICOM_COLOUR_PALETTE,
+};
+
+/* The value of a pixel with colour. */
+enum dicom_channel {
+    DICOM_CHANNEL_LUMA, /* Y of PS3.3 C.7.6.3.1.2 (BT.601), rounded half up */
+    DICOM_CHANNEL_RED,
+    DICOM_CHANNEL_GREEN,
+    DICOM_CHANNEL_BLUE,
+};
+
 /* One plane of pixels: a classic instance, one frame of an enhanced image, or one tile of a mosaic. */
 struct dicom_frame {
     bool has_position;          /* Image Position (Patient), within 1e6 mm */
@@ -144,8 +161,17 @@ struct dicom_instance {
     int32_t tile_rows, tile_columns;
     int32_t bits_allocated, bits_stored, high_bit;
     bool is_signed;
-    bool monochrome1; /* affects display only; values are never inverted */
-    bool lossy;       /* Lossy Image Compression 01, or a lossy transfer syntax */
+    bool monochrome1;                /* affects display only; values are never inverted */
+    char photometric[DICOM_CS_SIZE]; /* Photometric Interpretation */
+    enum dicom_colour colour;
+    bool planar;            /* uncompressed colour: one plane per sample */
+    int32_t stored_samples; /* per pixel, of uncompressed pixel data; 2 with DICOM_COLOUR_YBR_422 */
+    /* The values are those of the Modality LUT Sequence (0028,3000), whose index the stored values are. */
+    bool has_modality_lut;
+    /* 2-D images: Pixel Intensity Relationship and its Sign (PS3.3 C.8.11.3.1.2); "" and 0 if absent. */
+    char intensity_relationship[DICOM_CS_SIZE];
+    int32_t intensity_sign;
+    bool lossy; /* Lossy Image Compression 01, or a lossy transfer syntax */
     char lossy_ratio[DICOM_DS_SIZE];
     char lossy_method[DICOM_CS_SIZE];
     /* UCUM unit of the real-world values, from Rescale Type (0028,1054) or Units (0054,1001):
@@ -171,8 +197,8 @@ struct dicom_instance {
 
 /*
  * Reads the header of one file and checks that this program can process it: a supported storage
- * class (classic and enhanced CT, MR, PET), a transfer syntax that can be decoded, one sample per
- * pixel, valid UIDs, plausible sizes, and complete pixel data. Pixel data is not read.
+ * class (classic and enhanced CT, MR, PET, and 2-D images), a transfer syntax that can be decoded, one sample per
+ * pixel or colour of a 2-D image, valid UIDs, plausible sizes, and complete pixel data. Pixel data is not read.
  *
  * Codes: NOT_DICOM, FILE_EMPTY, FILE_TRUNCATED, FILE_UNREADABLE, TAG_MISSING, TAG_INVALID, UID_INVALID,
  * SOP_CLASS_UNSUPPORTED, TRANSFER_SYNTAX_UNSUPPORTED, PIXELS_UNSUPPORTED, SIZE_IMPLAUSIBLE, OWN_RESULT, OUT_OF_MEMORY.
@@ -252,9 +278,11 @@ int dicom_read_values(const struct dicom_value_request *request, char **values, 
  * of one instance may be open at once. The instance must outlive its readers. */
 struct dicom_pixels;
 int dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **pixels, struct error *error);
+/* Chooses the channel of an image with colour; the default is luma. Must be called before the first read. */
+void dicom_pixels_choose(struct dicom_pixels *pixels, enum dicom_channel channel);
 /* Decodes frame 0 .. frame_count - 1 into `destination`: rows * columns values of type
- * instance->pixel, sign-extended from Bits Stored, with overlay bits masked out. Rescale is not
- * applied. Codes: PIXELS_UNDECODABLE, FILE_TRUNCATED, FILE_UNREADABLE. */
+ * instance->pixel, sign-extended from Bits Stored, with overlay bits masked out. A palette or a Modality LUT is
+ * applied; rescale is not, and neither are VOI LUT and Presentation LUT. Codes: PIXELS_UNDECODABLE, FILE_TRUNCATED, FILE_UNREADABLE. */
 int dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination, struct error *error);
 void dicom_pixels_close(struct dicom_pixels *pixels);
 /* Returns whether one reader should read all frames in order, because a frame needs those before

@@ -341,6 +341,7 @@ static const char *const picture_choices[] = {"multi", "single", NULL};
 static const char *const where_choices[] = {"any", "local", "slurm", NULL};
 static const char *const compression_choices[] = {"none", "rle", "deflated", NULL};
 static const char *const holes_choices[] = {"keyhole", "xor", NULL};
+static const char *const colour_choices[] = {"luma", "red", "green", "blue", NULL};
 static const char *const tilt_choices[] = {"straighten", "refuse", NULL};
 
 static const char *const seg_grid_choices[] = {"source", "upright", NULL};
@@ -431,6 +432,13 @@ static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, boolean, derived), "false", .later = true,
      .help = "accept reformats, projections and maps as images; by default they are skipped with "
              "DERIVED_IMAGE"},
+    {ROW(conf_pipeline, boolean, flat), "false", .later = true,
+     .help =
+         "accept 2-D images (CR, DX, MG, US, XA, RF, SC): each frame is a stack of one slice without patient position, "
+         "whatever min_slices is; by default they are skipped with FLAT_IMAGE"},
+    {ROW(conf_pipeline, choice, colour), "\"luma\"", .choices = colour_choices, .later = true,
+     .help = "value of a pixel of a 2-D image with colour: \"luma\", Y of the equations of DICOM (0.299 R + 0.587 G + "
+             "0.114 B, rounded), \"red\", \"green\" or \"blue\"; no effect on other images"},
     {ROW(conf_pipeline, choice, review), "\"hold\"", .choices = review_choices, .later = true,
      .help = "results outside the limits of expect: \"hold\" them until noctule accept or noctule "
              "reject, or \"deliver\" them with a remark in Content Description (0070,0081)"},

@@ -563,7 +563,8 @@ job_finish(struct queue *queue, const struct edge_row *row, const struct queue_f
         "message = ?16, spacing_x_mm = ?17, spacing_y_mm = ?18, spacing_z_mm = ?19, "
         "source_x_mm = ?20, source_y_mm = ?21, source_step_min_mm = ?22, "
         "source_step_max_mm = ?23, straightened = ?24, kernel = ?25, kvp = ?26, "
-        "slice_thickness_min_mm = ?27, slice_thickness_max_mm = ?28 WHERE id = ?1 AND state = ?2",
+        "slice_thickness_min_mm = ?27, slice_thickness_max_mm = ?28, pixel_values = ?29, "
+        "pixel_intensity = ?30, spacing_source = ?31 WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(row), value_text(queue_job_state_name(finish->state)), value_time(now_ms),
                value_seconds(f->read_seconds), value_seconds(f->compute_seconds), value_seconds(f->write_seconds),
                value_seconds(f->verify_seconds), value_seconds(f->total_seconds), value_known(f->voxels),
@@ -572,7 +573,8 @@ job_finish(struct queue *queue, const struct edge_row *row, const struct queue_f
                value_length(v->spacing[0]), value_length(v->spacing[1]), value_length(v->spacing[2]),
                value_length(v->source_spacing[0]), value_length(v->source_spacing[1]), value_length(v->source_steps[0]),
                value_length(v->source_steps[1]), value_optional(v->straightened), value_optional(v->kernel),
-               value_length(v->kvp), value_length(v->thickness[0]), value_length(v->thickness[1])));
+               value_length(v->kvp), value_length(v->thickness[0]), value_length(v->thickness[1]),
+               value_optional(v->pixel_values), value_optional(v->pixel_intensity), value_optional(v->spacing_source)));
     int rc = edge_taken(queue, changed, row, (int)finish->state, kinds[finish->state], finish->code, finish->message,
                         now_ms);
     for (size_t i = 0; rc == 0 && i < finish->result_count; i++) {

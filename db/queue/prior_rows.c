@@ -52,10 +52,11 @@ queue_find_prior(struct queue *queue, int64_t job_id, struct queue_prior *prior)
 int
 queue_prior_values(struct queue *queue, int64_t job_id, struct queue_prior_value **values, size_t *count)
 {
-    return queue_list(queue,
-                      "SELECT label, 'volume', 'ml', volume_ml FROM segment WHERE job_id = ?1 "
-                      "UNION ALL SELECT d.label, d.name, d.unit, f.value FROM feature f "
-                      "JOIN feature_definition d ON d.id = f.definition_id "
-                      "WHERE f.job_id = ?1 AND d.family = 'quantity' AND f.value IS NOT NULL ORDER BY 1, 2",
-                      VALUES(value_int(job_id)), &value_shape, values, count);
+    return queue_list(
+        queue,
+        "SELECT label, 'volume', 'ml', volume_ml FROM segment WHERE job_id = ?1 AND volume_ml IS NOT NULL "
+        "UNION ALL SELECT d.label, d.name, d.unit, f.value FROM feature f "
+        "JOIN feature_definition d ON d.id = f.definition_id "
+        "WHERE f.job_id = ?1 AND d.family = 'quantity' AND f.value IS NOT NULL ORDER BY 1, 2",
+        VALUES(value_int(job_id)), &value_shape, values, count);
 }

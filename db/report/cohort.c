@@ -58,6 +58,10 @@ static const struct {
     {"slice_thickness_min_mm", "Smallest Slice Thickness; empty where a slice has none and where it is not known",
      "round(j.slice_thickness_min_mm, 6)"},
     {"slice_thickness_max_mm", "Largest Slice Thickness", "round(j.slice_thickness_max_mm, 6)"},
+    {"pixel_values", "Of a 2-D image: how its values come from its pixels; empty for volumes",
+     "coalesce(j.pixel_values, '')"},
+    {"pixel_intensity", "Pixel Intensity Relationship and its sign; empty likewise", "coalesce(j.pixel_intensity, '')"},
+    {"spacing_source", "Attribute of its spacing; empty likewise", "coalesce(j.spacing_source, '')"},
     {"segment", "Segment Number in the SEG; 0 is the whole volume", NULL},
     {"label", "Of the segment; empty for the whole volume", NULL},
 };

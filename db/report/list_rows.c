@@ -534,7 +534,7 @@ static const struct report_column web_review_before[] = {
     COLUMN(state, "STATE", TEXT),
     AS(ended, "ENDED", TIME, "ended_at"),
     COLUMN(label, "SEGMENT", TEXT),
-    AS(volume, "VOLUME", TEXT, "printf('%.1f ml', volume_ml)"),
+    AS(volume, "VOLUME", TEXT, "iif(volume_ml IS NULL, NULL, printf('%.1f ml', volume_ml))"),
     AS(change, "CHANGE", TEXT,
        "(SELECT printf('%+.0f %%', 100.0 * (t.volume_ml / b.volume_ml - 1)) FROM before t WHERE t.which = 'this' "
        "AND b.which <> 'this' AND t.label = b.label AND b.volume_ml > 0)"),
@@ -556,8 +556,8 @@ static const struct report_column web_correction[] = {
     AS(uploader, "UPLOADED BY", TEXT, "iif(substr(o.source, 1, 4) = 'web:', substr(o.source, 5), NULL)"),
     AS(label, "SEGMENT", TEXT, "n.label"),
     AS(method, "METHOD", TEXT, "n.method"),
-    AS(before, "BEFORE (ml)", NUMBER, "printf('%.2f', b.volume_ml)"),
-    AS(after, "AFTER (ml)", NUMBER, "printf('%.2f', n.volume_ml)"),
+    AS(before, "BEFORE (ml)", NUMBER, "iif(b.volume_ml IS NULL, NULL, printf('%.2f', b.volume_ml))"),
+    AS(after, "AFTER (ml)", NUMBER, "iif(n.volume_ml IS NULL, NULL, printf('%.2f', n.volume_ml))"),
     AS(change, "CHANGE", TEXT,
        "iif(b.volume_ml > 0, printf('%+.1f %%', 100.0 * (n.volume_ml / b.volume_ml - 1)), NULL)"),
 };
@@ -829,7 +829,7 @@ static const struct report_column web_job[] = {
 
 #define SEGMENTS_OF_JOB(box_, centroid_, form)                                                                         \
     COLUMN(segment, "SEGMENT", NUMBER), COLUMN(label, "LABEL", TEXT),                                                  \
-        AS(volume_ml, "VOLUME (ml)", NUMBER, "printf('%.2f', volume_ml)"),                                             \
+        AS(volume_ml, "VOLUME (ml)", NUMBER, "iif(volume_ml IS NULL, NULL, printf('%.2f', volume_ml))"),               \
         AS(change, "CHANGE (ml)", NUMBER | DROP,                                                                       \
            "iif(volume_change_ml IS NULL, NULL, printf('%+.2f', volume_change_ml))"),                                  \
         AS(mean, "MEAN", NUMBER, OF_VOXELS "'%.6g', mean) END"),                                                       \

@@ -8,26 +8,28 @@
 #define REVIEW_LIMIT 50
 
 /* A line per job; then the broken expectations and the preview. */
-static const char review_sql[] = "SELECT printf('Job %d, pipeline %s%s, since %s', job, pipeline, "
-                                 "iif(stack = '', '', ', stack ' || stack), since_at), "
-                                 "printf('  series    %s, %s', series_uid, concat_words), "
-                                 "iif(outdated, '  outdated  late slices have arrived since: it can only be "
-                                 "rejected', NULL), "
-                                 "iif(decision = '', NULL, '  decided   ' || decision || ' by ' || decided_by || "
-                                 "', final at ' || final_at), "
-                                 "iif(corrects IS NULL, NULL, printf('  corrects  job %d%s%s', corrects, "
-                                 "iif(corrected_by = '', '', ', masks by ' || corrected_by), "
-                                 "(SELECT group_concat(printf('; %s: %.2f ml, before %.2f ml', n.label, n.volume_ml, "
-                                 "b.volume_ml), '') FROM v_segments n LEFT JOIN v_segments b ON b.job = corrects "
-                                 "AND b.label = n.label WHERE n.job = r.job))), "
-                                 "iif(correction_job IS NULL, NULL, printf('  corrected job %d measures corrected "
-                                 "masks: decide on that one', correction_job)), "
-                                 "message, '  preview   ' || ?4 || '/' || preview_path "
-                                 "FROM (SELECT *, ltrim(modality || iif(body_part = '', '', ' ' || body_part) "
-                                 "|| "
-                                 "iif(series_description = '', '', ' \"' || series_description || '\"')) AS "
-                                 "concat_words "
-                                 "FROM v_review) r ";
+static const char review_sql[] =
+    "SELECT printf('Job %d, pipeline %s%s, since %s', job, pipeline, "
+    "iif(stack = '', '', ', stack ' || stack), since_at), "
+    "printf('  series    %s, %s', series_uid, concat_words), "
+    "iif(outdated, '  outdated  late slices have arrived since: it can only be "
+    "rejected', NULL), "
+    "iif(decision = '', NULL, '  decided   ' || decision || ' by ' || decided_by || "
+    "', final at ' || final_at), "
+    "iif(corrects IS NULL, NULL, printf('  corrects  job %d%s%s', corrects, "
+    "iif(corrected_by = '', '', ', masks by ' || corrected_by), "
+    "(SELECT group_concat(iif(n.volume_ml IS NULL, printf('; %s: %d pixels, before %d', n.label, n.voxels, "
+    "b.voxels), printf('; %s: %.2f ml, before %.2f ml', n.label, n.volume_ml, "
+    "b.volume_ml)), '') FROM v_segments n LEFT JOIN v_segments b ON b.job = corrects "
+    "AND b.label = n.label WHERE n.job = r.job))), "
+    "iif(correction_job IS NULL, NULL, printf('  corrected job %d measures corrected "
+    "masks: decide on that one', correction_job)), "
+    "message, '  preview   ' || ?4 || '/' || preview_path "
+    "FROM (SELECT *, ltrim(modality || iif(body_part = '', '', ' ' || body_part) "
+    "|| "
+    "iif(series_description = '', '', ' \"' || series_description || '\"')) AS "
+    "concat_words "
+    "FROM v_review) r ";
 
 static int
 review_print_line(struct report *report, const char *before, const char *line, FILE *out)

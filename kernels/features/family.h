@@ -41,6 +41,7 @@ struct feature_definition {
     /* 1: times the unit of the image's values, 2: times its square; "": that unit only */
     int value_power;
     bool of_levels; /* computed from levels, in a family that does not need levels */
+    bool of_voxels; /* counts voxels, in a family that measures lengths */
     bool of_bits;   /* computed from the morphological mask only, in a family that needs values */
     bool of_shift;  /* computed from values plus energy_shift */
     int percent;    /* of intensity or volume, its own setting; 0: no setting */
@@ -109,6 +110,9 @@ struct feature_map {
 
 enum feature_need { FEATURE_NEEDS_BITS, FEATURE_NEEDS_VALUES, FEATURE_NEEDS_LEVELS };
 
+/* The space in which a family measures lengths: none, the plane of a slice, or the volume in the patient. */
+enum feature_space { FEATURE_OF_VOXELS, FEATURE_OF_PLANE, FEATURE_OF_VOLUME };
+
 /* Counts that are results themselves: none, histograms of 256 codes, or matrices if requested. */
 enum feature_keep { FEATURE_KEEPS_NOTHING, FEATURE_KEEPS_HISTOGRAM, FEATURE_KEEPS_MATRICES };
 
@@ -121,6 +125,7 @@ struct feature_family {
     /* if it needs levels and there are none, all its features are missing */
     enum feature_need needs;
     double margin_mm; /* required margin of values around a region */
+    enum feature_space space;
     /* Values are one set and depend only on voxels and intensities, not on options. Option groups
      * with equal voxels and intensities share them. */
     bool of_intensities;

@@ -75,6 +75,7 @@ const struct feature_family family_local_intensity = {
     .needs = FEATURE_NEEDS_VALUES,
     .margin_mm = PEAKS_RADIUS_MM,
     .of_intensities = true,
+    .space = FEATURE_OF_VOLUME,
     .choice = TEXTURE_FAMILY_local_intensity,
     .op = KERNELS_PEAKS,
     .counted_last = true,

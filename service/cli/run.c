@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,20 +293,31 @@ run_print_features(const struct feature_set *set, int32_t segment)
         putchar('\n');
 }
 
+/* A 2-D image has no volume. */
+static void
+run_print_size(const char *label, int64_t voxels, double millilitres)
+{
+    if (isnan(millilitres))
+        printf("  %-24s %12" PRId64 " pixels", label, voxels);
+    else
+        printf("  %-24s %12" PRId64 " voxels %10.2f ml", label, voxels, millilitres);
+}
+
 static void
 run_print_segments(const struct pipeline_report *report)
 {
     for (int32_t i = 0; i < report->segment_count; i++) {
         const struct pipeline_segment *segment = &report->segments[i];
-        printf("  %-24s %12" PRId64 " voxels %10.2f ml%s\n", segment->label, segment->voxels, segment->millilitres,
-               segment->number > 0 ? "" : "  (hidden)");
+        run_print_size(segment->label, segment->voxels, segment->millilitres);
+        puts(segment->number > 0 ? "" : "  (hidden)");
         if (segment->number > 0)
             run_print_features(&report->features, segment->number);
     }
     if (find_feature(&report->features, 0, "mean") || find_feature(&report->features, 0, "contrast")) {
         const double *spacing = report->spacing;
-        printf("  %-24s %12" PRId64 " voxels %10.2f ml\n", "(whole volume)", report->voxels,
-               (double)report->voxels * spacing[0] * spacing[1] * spacing[2] / 1000);
+        const double ml = (double)report->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;
+        run_print_size("(whole volume)", report->voxels, report->source.flat ? NAN : ml);
+        putchar('\n');
         run_print_features(&report->features, 0);
     }
 }
@@ -341,7 +353,9 @@ run_print_row(struct direct_run *run, const struct unit *unit, const struct pipe
     printf("%-8s%s:", pipeline_outcome(report), unit->paths[0]);
     for (int32_t i = 0; i < report->segment_count; i++)
         if (report->segments[i].number > 0)
-            printf(" %s %.0f ml;", report->segments[i].label, report->segments[i].millilitres);
+            printf(" %s %.0f %s;", report->segments[i].label,
+                   report->source.flat ? (double)report->segments[i].voxels : report->segments[i].millilitres,
+                   report->source.flat ? "pixels" : "ml");
     putchar('\n');
     if (refused || report->empty)
         printf("        %s: %s\n", code_name(report->error.code), report->error.message);

@@ -180,7 +180,10 @@ cohort_finish_job(struct run_cohort *cohort, int64_t job_id, const struct unit *
                   .straightened = report->source.straightened,
                   .kernel = report->source.kernel,
                   .kvp = report->source.kvp,
-                  .thickness = {report->source.thickness[0], report->source.thickness[1]}},
+                  .thickness = {report->source.thickness[0], report->source.thickness[1]},
+                  .pixel_values = report->source.values,
+                  .pixel_intensity = report->source.intensity,
+                  .spacing_source = report->source.spacing_source ? report->source.spacing_source : ""},
         .features = report->features.items,
         .feature_count = report->features.count};
     const struct queue_result folder = {

@@ -43,8 +43,10 @@ decode_plane(struct decoding *decoding, int64_t z, struct open_reader *reader, s
         dicom_pixels_close(reader->pixels);
         *reader = (struct open_reader){.instance = -1};
         rc = dicom_pixels_open(request->instances[plane->instance], &reader->pixels, error);
-        if (rc == 0)
+        if (rc == 0) {
             reader->instance = plane->instance;
+            dicom_pixels_choose(reader->pixels, request->channel);
+        }
     }
     if (rc == 0)
         rc = dicom_pixels_read(reader->pixels, plane->frame, destination, error);

@@ -15,8 +15,9 @@ struct decode_request {
     struct dicom_instance *const *instances; /* the instances of the stack's planes */
     const struct geometry_stack *stack;
     struct kernels_lane *lane;
-    void *voxels;  /* from kernels_volume_begin() */
-    double *reals; /* also filled with the values of an image file with has_reals; else NULL */
+    void *voxels;               /* from kernels_volume_begin() */
+    double *reals;              /* also filled with the values of an image file with has_reals; else NULL */
+    enum dicom_channel channel; /* of 2-D images with colour */
     int threads;
     const struct pipeline_watch *watch;
 };

@@ -15,6 +15,7 @@
 #include "service/common/jobs/job_output.h"
 #include "service/common/routing/routing_options.h"
 #include "service/pipeline/decode.h"
+#include "service/pipeline/flat_image.h"
 #include "service/pipeline/grid.h"
 #include "service/pipeline/image_file.h"
 #include "service/pipeline/measure/measure.h"
@@ -151,6 +152,24 @@ describe_scan(const struct job *job, struct pipeline_source *source)
         source->thickness[1] = 0;
 }
 
+/* Reports the values and the spacing of a 2-D image. It has no slice distance. */
+static void
+describe_flat(struct job *job, struct pipeline_source *source)
+{
+    const struct geometry_stack *stack = job->source.stack;
+    const struct geometry_plane *plane = &stack->planes[0];
+    const struct dicom_instance *instance = job->headers->instances[plane->instance];
+    job->report->spacing[2] = 0;
+    source->flat = true;
+    flat_image_values(instance, &instance->frames[plane->frame], job->pipeline->colour, source->values);
+    memcpy(source->calibrated, stack->calibrated, sizeof source->calibrated);
+    source->spacing_source = dicom_spacing_word(stack->spacing_source);
+    snprintf(source->intensity, sizeof source->intensity, "%s%s", instance->intensity_relationship,
+             instance->intensity_sign > 0   ? " 1"
+             : instance->intensity_sign < 0 ? " -1"
+                                            : "");
+}
+
 /* Selects the stack and the grid. The report describes the volume of this grid. */
 /* Leaves only NIfTI of the results, and makes maps of features and responses of filters NIfTI. */
 static void
@@ -185,15 +204,21 @@ choose_source(struct job *job)
     report->rows = stack->rows;
     report->planes = stack->plane_count;
     report->voxels = (int64_t)report->columns * report->rows * report->planes;
-    memcpy(report->spacing, stack->spacing, sizeof report->spacing);
     report->source.planes = job->source.stack->plane_count;
-    memcpy(report->source.spacing, job->source.stack->spacing, sizeof report->source.spacing);
+    if (geometry_is_in_mm(stack)) {
+        memcpy(report->spacing, stack->spacing, sizeof report->spacing);
+        memcpy(report->source.spacing, job->source.stack->spacing, sizeof report->source.spacing);
+    }
+    if (stack->flat)
+        describe_flat(job, &report->source);
     memcpy(report->source.steps, job->source.grid.steps, sizeof report->source.steps);
     memcpy(report->source.straightened, job->source.grid.because, sizeof report->source.straightened);
     describe_scan(job, &report->source);
     if (job->source.grid.straight)
         pipeline_note(report, job->source.grid.text);
-    return quantities_check(job->pipeline, &job->source.grid, &report->error);
+    const char *path = job->headers->instances[job->source.stack->planes[0].instance]->path;
+    const int unsuitable = flat_image_check(job->pipeline, stack, path, &report->error);
+    return unsuitable ? unsuitable : quantities_check(job->pipeline, &job->source.grid, &report->error);
 }
 
 /* Takes the segments that a person corrected from the last object. */
@@ -328,6 +353,7 @@ decode_source(struct job *job)
                                            .lane = job->lane,
                                            .voxels = job->voxels,
                                            .reals = job->source.grid.reals,
+                                           .channel = (enum dicom_channel)job->pipeline->colour,
                                            .threads = job->compute->threads,
                                            .watch = job->watch};
     int rc = pipeline_enter(job->watch, "pixels");
@@ -502,6 +528,7 @@ report_segments(struct job *job)
     struct pipeline_report *report = job->report;
     const struct segmentation *found = &job->segmentation;
     const double *spacing = job->source.grid.stack->spacing;
+    const bool is_flat = job->source.grid.stack->flat;
     size_t count = job->pipeline->segment_count;
     report->segments = calloc(count + 1, sizeof *report->segments);
     if (!report->segments)
@@ -514,7 +541,7 @@ report_segments(struct job *job)
         segment->number = conf_segment_number(job->pipeline, i);
         segment->method = conf_method_names[job->pipeline->segments[i].method];
         segment->voxels = found->masks[i].voxels;
-        segment->millilitres = (double)segment->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;
+        segment->millilitres = is_flat ? NAN : (double)segment->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;
         if (method->report)
             method->report(segment_finder(found, i), i, segment);
         if (segment->absent[0])

@@ -8,6 +8,7 @@
 #include "service/common/jobs/feature_document.h"
 #include "service/common/wire/proto.h"
 #include "service/pipeline/expectations.h"
+#include "service/pipeline/flat_image.h"
 #include "service/pipeline/suv_series.h"
 
 #include <stdatomic.h>
@@ -75,7 +76,13 @@ struct pipeline_source {
     char manufacturer[SERIES_ABOUT_SIZE], model[SERIES_ABOUT_SIZE];
     char kernel[DICOM_DS_SIZE]; /* Convolution Kernel of all planes; "": none, or several */
     double kvp;                 /* of all planes; 0: none, or several */
-    double thickness[2];        /* mm, smallest and largest Slice Thickness; 0: a plane has none */
+    /* A 2-D image (flat_image.h). */
+    bool flat;
+    char values[FLAT_IMAGE_VALUES];
+    const char *spacing_source;        /* word of spacing.def; NULL: a volume */
+    int32_t calibrated[4];             /* first column, first row, last column, last row with the spacing */
+    char intensity[DICOM_CS_SIZE + 3]; /* Pixel Intensity Relationship and Sign, "LOG -1"; "" */
+    double thickness[2];               /* mm, smallest and largest Slice Thickness; 0: a plane has none */
 };
 
 struct pipeline_report {

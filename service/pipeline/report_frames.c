@@ -85,6 +85,9 @@ report_write_done(struct proto_writer *writer, int64_t job, const struct pipelin
         .kvp = report->source.kvp,
         .thickness_min = report->source.thickness[0],
         .thickness_max = report->source.thickness[1],
+        .pixel_values = report->source.values,
+        .pixel_intensity = report->source.intensity,
+        .spacing_source = report->source.spacing_source ? report->source.spacing_source : "",
     };
     message_write_done(writer, &message);
     for (int32_t i = 0; i < report->result_count; i++) {

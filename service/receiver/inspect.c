@@ -113,6 +113,7 @@ inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
     for (int i = 0; i < 6 && stack->has_geometry; i++)
         length += (size_t)snprintf(cosines + length, sizeof cosines - length, "%s%.6g", i ? "\\" : "",
                                    stack->axes[i] + 0.0); /* no negative zero */
+    const bool has_mm = stack->has_geometry || (stack->flat && geometry_is_in_mm(stack));
     const struct message_stack row = {
         .name = stack->name,
         .accepted = stack->accepted,
@@ -121,7 +122,7 @@ inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
         .planes = stack->plane_count,
         .columns = stack->columns,
         .rows = stack->rows,
-        .spacing = stack->spacing[2],
+        .spacing = stack->flat ? 0 : stack->spacing[2],
         .code = error->code,
         .message = error->message,
         .file_a = error->file[0],
@@ -131,8 +132,8 @@ inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
         .options = options,
         .orientation = facts->orientation,
         .values = facts->values,
-        .column_mm = stack->has_geometry ? stack->spacing[0] : 0,
-        .row_mm = stack->has_geometry ? stack->spacing[1] : 0,
+        .column_mm = has_mm ? stack->spacing[0] : 0,
+        .row_mm = has_mm ? stack->spacing[1] : 0,
         .cosines = cosines,
     };
     message_add_stack(&inspect->answer, &row);

@@ -21,10 +21,10 @@ ROWS, COLUMNS = 37, 51  # odd, so that frames of 8 bits are of odd length
 class Volume:
     """The output of dump_volume for some files, with the arrays of its stacks."""
 
-    def __init__(self, folder, files, threads=2):
+    def __init__(self, folder, files, threads=2, options=()):
         raw = folder / "volume.raw"
         run = subprocess.run(
-            [BIN / "dump_volume", "--threads", str(threads), raw, *files],
+            [BIN / "dump_volume", "--threads", str(threads), *options, raw, *files],
             check=True, capture_output=True, text=True,
         )
         assert run.stderr == "", "leaves are silent"

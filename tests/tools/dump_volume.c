@@ -2,10 +2,10 @@
  * dump_volume.c - for tests: reads DICOM files like a job, prints the result as one JSON object, and writes the
  * decoded planes.
  *
- *   dump_volume [--threads N] OUTPUT INPUT...
+ *   dump_volume [--threads N] [--flat] [--channel N] OUTPUT INPUT...
  *
  * OUTPUT gets the planes of all stacks, in the order printed, as dicom_pixels_read returns them (little endian).
- * Rejected files and stacks also exit with 0: the JSON has their reasons.
+ * --flat accepts 2-D images. --channel: enum dicom_channel. Rejected files and stacks also exit with 0: the JSON has their reasons.
  */
 #include "dicom/read/geometry/geometry.h"
 
@@ -14,6 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct options {
+    int thread_count;
+    bool flat;
+    enum dicom_channel channel;
+};
 
 struct inputs {
     struct dicom_instance **instances;
@@ -116,6 +122,9 @@ print_stack(const struct inputs *inputs, const struct geometry_stack *stack)
     print_numbers("spacing", stack->spacing, 3);
     print_numbers("origin", stack->origin, 3);
     print_numbers("axes", stack->axes, 9);
+    printf(", \"flat\": %s, \"spacing_source\": \"%s\", \"calibrated\": [%d, %d, %d, %d]",
+           stack->flat ? "true" : "false", dicom_spacing_word(stack->spacing_source), stack->calibrated[0],
+           stack->calibrated[1], stack->calibrated[2], stack->calibrated[3]);
     printf(", \"planes\": [");
     for (int32_t i = 0; i < stack->plane_count; i++) {
         printf("%s", i ? ", " : "");
@@ -128,6 +137,7 @@ print_stack(const struct inputs *inputs, const struct geometry_stack *stack)
 struct decoding {
     const struct inputs *inputs;
     const struct geometry_stack *stack;
+    enum dicom_channel channel;
     uint8_t *volume;
     size_t plane_size;
     atomic_int next;
@@ -143,6 +153,7 @@ decode_plane(const struct decoding *decoding, int32_t index, struct error *error
     int rc = dicom_pixels_open(decoding->inputs->instances[plane->instance], &pixels, error);
     if (rc)
         return rc;
+    dicom_pixels_choose(pixels, decoding->channel);
     rc = dicom_pixels_read(pixels, plane->frame, decoding->volume + (size_t)index * decoding->plane_size, error);
     dicom_pixels_close(pixels);
     return rc;
@@ -175,16 +186,17 @@ same_sizes(const struct inputs *inputs, const struct geometry_stack *stack)
 
 /* Prints the stack and the error of decoding it, whose code is "" on success. */
 static void
-write_stack(const struct inputs *inputs, const struct geometry_stack *stack, int thread_count, FILE *output)
+write_stack(const struct inputs *inputs, const struct geometry_stack *stack, const struct options *options,
+            FILE *output)
 {
-    struct decoding decoding = {.inputs = inputs, .stack = stack};
+    struct decoding decoding = {.inputs = inputs, .stack = stack, .channel = options->channel};
     decoding.plane_size = (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel);
     decoding.volume = allocate((size_t)stack->plane_count, decoding.plane_size);
     pthread_t threads[64];
-    for (int i = 0; i < thread_count; i++)
+    for (int i = 0; i < options->thread_count; i++)
         if (pthread_create(&threads[i], NULL, decode_planes, &decoding))
             abort();
-    for (int i = 0; i < thread_count; i++)
+    for (int i = 0; i < options->thread_count; i++)
         pthread_join(threads[i], NULL);
     if (fwrite(decoding.volume, decoding.plane_size, (size_t)stack->plane_count, output) != (size_t)stack->plane_count)
         abort();
@@ -193,7 +205,8 @@ write_stack(const struct inputs *inputs, const struct geometry_stack *stack, int
 }
 
 static void
-dump_stacks(const struct inputs *inputs, const struct geometry_series *series, int thread_count, FILE *output)
+dump_stacks(const struct inputs *inputs, const struct geometry_series *series, const struct options *options,
+            FILE *output)
 {
     printf(", \"times\": [%d, %d], \"stacks\": [", series->times, series->times_announced);
     for (int32_t i = 0; i < series->stack_count; i++) {
@@ -206,7 +219,7 @@ dump_stacks(const struct inputs *inputs, const struct geometry_series *series, i
         if (!same_sizes(inputs, &series->stacks[i]))
             continue;
         printf("%s", first ? "" : ", ");
-        write_stack(inputs, &series->stacks[i], thread_count, output);
+        write_stack(inputs, &series->stacks[i], options, output);
         first = false;
     }
     printf("]");
@@ -214,26 +227,30 @@ dump_stacks(const struct inputs *inputs, const struct geometry_series *series, i
 
 /* Reads the options before OUTPUT. Returns the index of OUTPUT, or 0 if the arguments are invalid. */
 static int
-read_options(int argc, char **argv, int *thread_count)
+read_options(int argc, char **argv, struct options *options)
 {
     int at = 1;
     for (; at < argc && argv[at][0] == '-'; at++) {
         if (strcmp(argv[at], "--threads") == 0 && at + 1 < argc)
-            *thread_count = atoi(argv[++at]);
+            options->thread_count = atoi(argv[++at]);
+        else if (strcmp(argv[at], "--channel") == 0 && at + 1 < argc)
+            options->channel = (enum dicom_channel)atoi(argv[++at]);
+        else if (strcmp(argv[at], "--flat") == 0)
+            options->flat = true;
         else
             return 0;
     }
-    return *thread_count < 1 || *thread_count > 64 || argc < at + 2 ? 0 : at;
+    return options->thread_count < 1 || options->thread_count > 64 || argc < at + 2 ? 0 : at;
 }
 
 int
 main(int argc, char **argv)
 {
-    int thread_count = 1;
-    const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
-    const int first = read_options(argc, argv, &thread_count);
+    struct options options = {.thread_count = 1};
+    const int first = read_options(argc, argv, &options);
+    const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01, .take_flat = options.flat};
     if (!first) {
-        fputs("usage: dump_volume [--threads N] OUTPUT INPUT...\n", stderr);
+        fputs("usage: dump_volume [--threads N] [--flat] [--channel N] OUTPUT INPUT...\n", stderr);
         return 2;
     }
     FILE *output = fopen(argv[first], "wb");
@@ -248,7 +265,7 @@ main(int argc, char **argv)
     struct geometry_series *series;
     struct error error = {0};
     if (geometry_group(inputs.instances, inputs.count, &limits, &series, &error) == 0) {
-        dump_stacks(&inputs, series, thread_count, output);
+        dump_stacks(&inputs, series, &options, output);
         geometry_series_free(series);
     }
     printf(", \"fault\": ");

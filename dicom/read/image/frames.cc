@@ -180,8 +180,11 @@ frame_read(const Source &source, const std::string &acquired, struct dicom_insta
         frame_read_geometry(source, instance.frame_count == 1, frame);
     frame.slope = 1;
     frame.intercept = 0;
-    const Header values = source.group(DCM_PixelValueTransformationSequence);
-    frame.has_rescale = header_has(values, DCM_RescaleSlope) && header_has(values, DCM_RescaleIntercept);
+    /* 2-D images may have it in functional groups, and mostly have it in the data set. */
+    const Header own_values = source.group(DCM_PixelValueTransformationSequence);
+    const Header values = instance.flat && own_values.empty() ? source.dataset : own_values;
+    frame.has_rescale = header_has(values, DCM_RescaleSlope) && header_has(values, DCM_RescaleIntercept) &&
+                        instance.colour == DICOM_COLOUR_NONE;
     if (frame.has_rescale) {
         frame.slope = rescale_number(values, DCM_RescaleSlope);
         frame.intercept = rescale_number(values, DCM_RescaleIntercept);

@@ -24,17 +24,20 @@ constexpr uint32_t wanted_tags[] = {
     0x0008002A, 0x00080032, 0x00080033, 0x00080050, 0x00080060, 0x00080070, 0x00080080, 0x00081010, 0x00081030,
     0x0008103E, 0x00081090, 0x00089007, 0x00089207, 0x00089208, 0x00100010, 0x00100020, 0x00100021, 0x00180010,
     0x00180012, 0x00180015, 0x00180050, 0x00180060, 0x00180081, 0x00180082, 0x00180086, 0x00180088, 0x00181060,
-    0x00181210, 0x00181310, 0x00181314, 0x00189074, 0x00189075, 0x00189076, 0x00189079, 0x00189082, 0x00189087,
-    0x00189089, 0x00189112, 0x00189114, 0x00189115, 0x00189117, 0x00189118, 0x00189226, 0x00189251, 0x00189257,
-    0x00189314, 0x00189325, 0x00189329, 0x00189353, 0x00189364, 0x0018937C, 0x00189601, 0x00189602, 0x00189603,
-    0x00189604, 0x00189605, 0x00189606, 0x00189607, 0x00189751, 0x0020000D, 0x0020000E, 0x00200011, 0x00200012,
-    0x00200013, 0x00200032, 0x00200037, 0x00200052, 0x00200100, 0x00200105, 0x00201002, 0x00204000, 0x00209056,
-    0x00209057, 0x00209111, 0x00209113, 0x00209116, 0x00209128, 0x00209153, 0x00209156, 0x00209161, 0x00209162,
-    0x00209163, 0x00209241, 0x00209245, 0x00209253, 0x0020930D, 0x00209310, 0x00280002, 0x00280004, 0x00280008,
-    0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103, 0x00280120, 0x00280121,
-    0x00281050, 0x00281051, 0x00281052, 0x00281053, 0x00281054, 0x00281056, 0x00282110, 0x00282112, 0x00282114,
-    0x00283000, 0x00289110, 0x00289132, 0x00289145, 0x00409096, 0x00409224, 0x00409225, 0x00540061, 0x00540071,
-    0x00540081, 0x00540101, 0x00541000, 0x00541001, 0x00541330, 0x52009229, 0x52009230,
+    0x00181114, 0x00181164, 0x00181210, 0x00181310, 0x00181314, 0x00182010, 0x00186011, 0x00186012, 0x00186014,
+    0x00186018, 0x0018601A, 0x0018601C, 0x0018601E, 0x00186024, 0x00186026, 0x0018602C, 0x0018602E, 0x00189074,
+    0x00189075, 0x00189076, 0x00189079, 0x00189082, 0x00189087, 0x00189089, 0x00189112, 0x00189114, 0x00189115,
+    0x00189117, 0x00189118, 0x00189226, 0x00189251, 0x00189257, 0x00189314, 0x00189325, 0x00189329, 0x00189353,
+    0x00189364, 0x0018937C, 0x00189601, 0x00189602, 0x00189603, 0x00189604, 0x00189605, 0x00189606, 0x00189607,
+    0x00189751, 0x0020000D, 0x0020000E, 0x00200011, 0x00200012, 0x00200013, 0x00200032, 0x00200037, 0x00200052,
+    0x00200100, 0x00200105, 0x00201002, 0x00204000, 0x00209056, 0x00209057, 0x00209111, 0x00209113, 0x00209116,
+    0x00209128, 0x00209153, 0x00209156, 0x00209161, 0x00209162, 0x00209163, 0x00209241, 0x00209245, 0x00209253,
+    0x0020930D, 0x00209310, 0x00280002, 0x00280004, 0x00280006, 0x00280008, 0x00280010, 0x00280011, 0x00280030,
+    0x00280100, 0x00280101, 0x00280102, 0x00280103, 0x00280120, 0x00280121, 0x00280A02, 0x00281040, 0x00281041,
+    0x00281050, 0x00281051, 0x00281052, 0x00281053, 0x00281054, 0x00281056, 0x00281101, 0x00281221, 0x00282110,
+    0x00282112, 0x00282114, 0x00283000, 0x00283002, 0x00283004, 0x00289110, 0x00289132, 0x00289145, 0x00409096,
+    0x00409224, 0x00409225, 0x00540061, 0x00540071, 0x00540081, 0x00540101, 0x00541000, 0x00541001, 0x00541330,
+    0x52009229, 0x52009230,
 };
 
 constexpr uint32_t wanted_private_tags[] = {
@@ -130,6 +133,11 @@ read_description(Peek &peek)
     double dynamics;
     if (instance.temporal_positions == 0 && header_private_number(dataset, philips_dynamics, &dynamics))
         instance.temporal_positions = dynamics > 1 && dynamics < LIMIT_FRAMES ? static_cast<int32_t>(dynamics) : 0;
+    if (instance.flat) {
+        header_copy(instance.intensity_relationship, header_text(dataset, DCM_PixelIntensityRelationship));
+        if (!header_integer(dataset, DCM_PixelIntensityRelationshipSign, &instance.intensity_sign))
+            instance.intensity_sign = 0;
+    }
     instance.contrast =
         !header_text(dataset, DCM_ContrastBolusAgent).empty() || header_has(dataset, DCM_ContrastBolusAgentSequence);
     if (!header_integer(dataset, DCM_InstanceNumber, &instance.instance_number))
@@ -208,6 +216,8 @@ read_value_unit(Peek &peek)
         source.advance();
         const Header values = source.group(DCM_PixelValueTransformationSequence);
         term = header_text(values.empty() ? peek.dataset : values, DCM_RescaleType);
+        if (peek.instance.flat && header_has(peek.dataset, DCM_ModalityLUTSequence))
+            term = header_text(peek.dataset.item(DCM_ModalityLUTSequence), DCM_ModalityLUTType);
     }
     if (term.empty() && is_ct)
         term = "HU";
@@ -276,6 +286,85 @@ read_lossiness(Peek &peek)
     header_copy(instance.lossy_method, method.empty() ? syntax.lossy_method : method);
 }
 
+/* Reads the photometric interpretation of a colour 2-D image. JPEG 2000 gives RGB of YBR_RCT and YBR_ICT. */
+int
+read_colour(Peek &peek, int32_t samples)
+{
+    struct dicom_instance &instance = peek.instance;
+    const std::string photometric = instance.photometric;
+    const bool native = peek.scan.syntax->codec == TRANSFER_NATIVE;
+    const bool transformed = photometric == "YBR_RCT" || photometric == "YBR_ICT";
+    int32_t planar = 0;
+    if (samples == 1 && photometric == "PALETTE COLOR")
+        instance.colour = DICOM_COLOUR_PALETTE;
+    else if (samples == 3 && (photometric == "RGB" || transformed))
+        instance.colour = DICOM_COLOUR_RGB;
+    else if (samples == 3 && photometric == "YBR_FULL_422" && native)
+        instance.colour = DICOM_COLOUR_YBR_422;
+    else if (samples == 3 && (photometric == "YBR_FULL" || photometric == "YBR_FULL_422"))
+        instance.colour = DICOM_COLOUR_YBR;
+    if (instance.colour == DICOM_COLOUR_NONE || (transformed && peek.scan.syntax->codec != TRANSFER_JPEG_2000))
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED, "has the Photometric Interpretation (0028,0004) " + photometric +
+                                                        " with " + std::to_string(samples) + " samples per pixel in " +
+                                                        peek.scan.syntax->name +
+                                                        ", which is not supported. Send it as RGB or MONOCHROME2.");
+    if (instance.colour == DICOM_COLOUR_PALETTE)
+        return 0;
+    if (instance.bits_allocated != 8 || instance.bits_stored != 8 || instance.is_signed)
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED, "has colour samples of " + std::to_string(instance.bits_stored) +
+                                                        " bits in " + std::to_string(instance.bits_allocated) +
+                                                        (instance.is_signed ? ", signed" : "") +
+                                                        "; only unsigned 8 bits in 8 are supported.");
+    if (const int error = peek.read_number(peek.dataset, DCM_PlanarConfiguration, 0, 1, &planar))
+        return error;
+    instance.planar = planar == 1;
+    instance.stored_samples = 3;
+    if (instance.colour != DICOM_COLOUR_YBR_422)
+        return 0;
+    instance.stored_samples = 2;
+    return instance.planar ? peek.invalid(DCM_PlanarConfiguration, "YBR_FULL_422 has no planes") : 0;
+}
+
+/* Reads the bits of entries of a look-up table, which decide the type of the values. */
+int
+read_table_bits(Peek &peek)
+{
+    struct dicom_instance &instance = peek.instance;
+    const bool palette = instance.colour == DICOM_COLOUR_PALETTE;
+    const Header item = palette ? peek.dataset : peek.dataset.item(DCM_ModalityLUTSequence);
+    const DcmTagKey tag = palette ? DCM_RedPaletteColorLookupTableDescriptor : DCM_LUTDescriptor;
+    double bits;
+    if (palette && header_has(peek.dataset, DCM_SegmentedRedPaletteColorLookupTableData))
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED, "has a segmented palette (0028,1221). Send it as RGB.");
+    if (!header_has(item, tag))
+        return peek.missing(tag);
+    if (!header_number(item, tag, &bits, 2) || bits < 8 || bits > 16)
+        return peek.invalid(tag, "it must have the number of entries, the first value and 8 to 16 bits");
+    instance.pixel = bits == 8 ? IMAGE_UINT8 : IMAGE_UINT16;
+    return 0;
+}
+
+/* Reads the Modality LUT of a 2-D image, which replaces the rescale (PS3.3 C.11.1). */
+int
+read_modality_lut(Peek &peek)
+{
+    if (!header_has(peek.dataset, DCM_ModalityLUTSequence))
+        return 0;
+    struct dicom_instance &instance = peek.instance;
+    const char *why = !instance.flat                               ? "is not a 2-D image"
+                      : instance.colour != DICOM_COLOUR_NONE       ? "has colour"
+                      : header_has(peek.dataset, DCM_RescaleSlope) ? "has a Rescale Slope (0028,1053), too"
+                      : header_has(peek.dataset, DCM_PixelPaddingValue)
+                          ? "has a Pixel Padding Value (0028,0120), which the table would hide"
+                          : nullptr;
+    if (why)
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED,
+                           std::string("maps its pixels through a Modality LUT Sequence (0028,3000), and ") + why +
+                               ".");
+    instance.has_modality_lut = true;
+    return read_table_bits(peek);
+}
+
 int
 check_bits(Peek &peek)
 {
@@ -305,13 +394,15 @@ read_pixel_format(Peek &peek)
     int error = peek.read_number(peek.dataset, DCM_SamplesPerPixel, 1, UINT16_MAX, &samples);
     if (error)
         return error;
-    if (samples != 1)
+    if (samples != 1 && !instance.flat)
         return peek.refuse(CODE_PIXELS_UNSUPPORTED,
                            "has " + std::to_string(samples) + " samples per pixel; only 1 is supported.");
     const std::string photometric = header_text(peek.dataset, DCM_PhotometricInterpretation);
     if (photometric.empty())
         return peek.missing(DCM_PhotometricInterpretation);
-    if (photometric != "MONOCHROME1" && photometric != "MONOCHROME2")
+    header_copy(instance.photometric, photometric);
+    const bool is_grey = samples == 1 && (photometric == "MONOCHROME1" || photometric == "MONOCHROME2");
+    if (!is_grey && !instance.flat)
         return peek.refuse(CODE_PIXELS_UNSUPPORTED, "is not monochrome (Photometric Interpretation (0028,0004)).");
     instance.monochrome1 = photometric == "MONOCHROME1";
 
@@ -336,9 +427,12 @@ read_pixel_format(Peek &peek)
         instance.pixel = IMAGE_INT16;
     else
         instance.pixel = instance.bits_allocated == 8 ? IMAGE_UINT8 : IMAGE_UINT16;
-    if (header_has(peek.dataset, DCM_ModalityLUTSequence))
-        return peek.refuse(CODE_PIXELS_UNSUPPORTED, "maps its pixels through a Modality LUT Sequence (0028,3000).");
-    return 0;
+    instance.stored_samples = 1;
+    if (!is_grey)
+        error = read_colour(peek, samples);
+    if (!error && instance.colour == DICOM_COLOUR_PALETTE)
+        error = read_table_bits(peek);
+    return error ? error : read_modality_lut(peek);
 }
 
 /* Reads a padding value, which has the bits of a pixel, whatever its VR. */
@@ -357,7 +451,7 @@ read_padding(Peek &peek)
 {
     struct dicom_instance &instance = peek.instance;
     int32_t value, limit;
-    if (!read_padding_bits(peek, DCM_PixelPaddingValue, &value))
+    if (instance.colour != DICOM_COLOUR_NONE || !read_padding_bits(peek, DCM_PixelPaddingValue, &value))
         return;
     if (!read_padding_bits(peek, DCM_PixelPaddingRangeLimit, &limit))
         limit = value;
@@ -373,6 +467,8 @@ read_sizes(Peek &peek)
     int error = peek.read_number(peek.dataset, DCM_Rows, 1, UINT16_MAX, &instance.rows);
     if (!error)
         error = peek.read_number(peek.dataset, DCM_Columns, 1, UINT16_MAX, &instance.columns);
+    if (!error && instance.colour == DICOM_COLOUR_YBR_422 && instance.columns % 2)
+        return peek.invalid(DCM_Columns, "YBR_FULL_422 needs an even number");
     instance.frame_count = 1;
     if (!error && header_has(peek.dataset, DCM_NumberOfFrames))
         error = peek.read_number(peek.dataset, DCM_NumberOfFrames, 1, INT32_MAX, &instance.frame_count);
@@ -399,7 +495,7 @@ check_expansion(const Peek &peek)
 {
     const struct dicom_instance &i = peek.instance;
     constexpr int64_t frame_bytes = 1024; /* memory per frame of the header */
-    const int64_t plane = static_cast<int64_t>(i.rows) * i.columns * (i.bits_allocated / 8);
+    const int64_t plane = static_cast<int64_t>(i.rows) * i.columns * (i.bits_allocated / 8) * i.stored_samples;
     const int64_t decoded = i.frame_count * (plane + frame_bytes);
     if (decoded <= int64_t{LIMIT_EXPANDED_MIB} << 20 || decoded / LIMIT_EXPANSION <= i.file_size)
         return 0;
@@ -421,8 +517,8 @@ measure_native(Peek &peek)
 {
     struct dicom_instance &instance = peek.instance;
     const struct scan &scan = peek.scan;
-    const int64_t needed =
-        static_cast<int64_t>(instance.rows) * instance.columns * instance.frame_count * (instance.bits_allocated / 8);
+    const int64_t needed = static_cast<int64_t>(instance.rows) * instance.columns * instance.frame_count *
+                           (instance.bits_allocated / 8) * instance.stored_samples;
     if (scan.pixel_length < needed)
         return truncated(peek, scan.pixel_length, needed);
     const int64_t extra = scan.pixel_length - needed;

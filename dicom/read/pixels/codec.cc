@@ -16,6 +16,7 @@
 #include <dcmtk/dcmdata/dctk.h>
 
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 namespace
@@ -27,6 +28,8 @@ struct JpegSize {
     unsigned precision;
     int rows, columns;
     int components;
+    /* Colours by the markers: JFIF (APP0) and Adobe's transform 1 are YBR, Adobe's 0 and the component names R, G, B are RGB. */
+    bool is_ybr, is_rgb;
 };
 
 bool
@@ -43,6 +46,18 @@ may_precede_frame(uint8_t marker)
 {
     return marker == 0xC4 || marker == 0xCC || marker == 0xDB || marker == 0xDD || (marker >= 0xE0 && marker <= 0xEF) ||
            marker == 0xF8 || marker == 0xFE;
+}
+
+/* Notes the colours of an application segment. An Adobe marker overrules JFIF. */
+void
+note_colours(const uint8_t *segment, size_t length, uint8_t marker, JpegSize *size)
+{
+    if (marker == 0xE0 && length >= 7 && memcmp(segment, "JFIF", 5) == 0 && !size->is_rgb)
+        size->is_ybr = true;
+    if (marker == 0xEE && length >= 14 && memcmp(segment, "Adobe", 5) == 0) {
+        size->is_rgb = segment[11] == 0;
+        size->is_ybr = segment[11] == 1;
+    }
 }
 
 /* Finds the frame header. Strict, because DCMTK 3.6.7 searches for it too, and loops forever on
@@ -64,10 +79,14 @@ find_jpeg_size(const std::vector<uint8_t> &bytes, JpegSize *size)
             size->rows = bytes[at + 5] << 8 | bytes[at + 6];
             size->columns = bytes[at + 7] << 8 | bytes[at + 8];
             size->components = bytes[at + 9];
+            if (size->components == 3 && at + 19 <= bytes.size())
+                size->is_rgb |= bytes[at + 10] == 'R' && bytes[at + 13] == 'G' && bytes[at + 16] == 'B';
             return true;
         }
         if (!may_precede_frame(marker) || length < 2)
             return false;
+        if (at + 2 + length <= bytes.size())
+            note_colours(bytes.data() + at + 4, length - 2, marker, size);
         at += 2 + length;
     }
     return false;
@@ -82,7 +101,8 @@ check_jpeg(const codec_frame &frame, JpegSize *size)
      * progressive stream costs one frame for each scan that it claims. */
     if (size->marker != 0xC0 && size->marker != 0xC1 && size->marker != 0xC3 && size->marker != 0xF7)
         return "its code stream is progressive, hierarchical or arithmetic";
-    if (size->components != 1 || size->rows != frame.instance->rows || size->columns != frame.instance->columns)
+    if (size->components != (frame.instance->stored_samples > 1 ? 3 : 1) || size->rows != frame.instance->rows ||
+        size->columns != frame.instance->columns)
         return "its code stream has " + std::to_string(size->columns) + " x " + std::to_string(size->rows) +
                " pixels and " + std::to_string(size->components) + " components, unlike the header";
     if (size->precision < 2 || size->precision > static_cast<unsigned>(frame.instance->bits_allocated))
@@ -104,15 +124,19 @@ codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
     DcmDataset dataset; /* the attributes that the decoders use */
     const struct dicom_instance &instance = *frame.instance;
     const Uint16 width = bits > 8 ? 16 : 8;
-    const OFCondition conditions[] = {dataset.putAndInsertUint16(DCM_SamplesPerPixel, 1),
-                                      dataset.putAndInsertString(DCM_PhotometricInterpretation, "MONOCHROME2"),
-                                      dataset.putAndInsertString(DCM_NumberOfFrames, "1"),
-                                      dataset.putAndInsertUint16(DCM_Rows, static_cast<Uint16>(instance.rows)),
-                                      dataset.putAndInsertUint16(DCM_Columns, static_cast<Uint16>(instance.columns)),
-                                      dataset.putAndInsertUint16(DCM_BitsAllocated, width),
-                                      dataset.putAndInsertUint16(DCM_BitsStored, static_cast<Uint16>(bits)),
-                                      dataset.putAndInsertUint16(DCM_HighBit, static_cast<Uint16>(bits - 1)),
-                                      dataset.putAndInsertUint16(DCM_PixelRepresentation, instance.is_signed)};
+    const bool has_colour = instance.stored_samples > 1;
+    /* As RGB, DCMTK returns the components unchanged. */
+    const OFCondition conditions[] = {
+        dataset.putAndInsertUint16(DCM_SamplesPerPixel, has_colour ? 3 : 1),
+        dataset.putAndInsertUint16(DCM_PlanarConfiguration, 0),
+        dataset.putAndInsertString(DCM_PhotometricInterpretation, has_colour ? "RGB" : "MONOCHROME2"),
+        dataset.putAndInsertString(DCM_NumberOfFrames, "1"),
+        dataset.putAndInsertUint16(DCM_Rows, static_cast<Uint16>(instance.rows)),
+        dataset.putAndInsertUint16(DCM_Columns, static_cast<Uint16>(instance.columns)),
+        dataset.putAndInsertUint16(DCM_BitsAllocated, width),
+        dataset.putAndInsertUint16(DCM_BitsStored, static_cast<Uint16>(bits)),
+        dataset.putAndInsertUint16(DCM_HighBit, static_cast<Uint16>(bits - 1)),
+        dataset.putAndInsertUint16(DCM_PixelRepresentation, instance.is_signed)};
     for (const OFCondition &condition : conditions)
         header_is_good(condition);
     DcmPixelData pixels(DCM_PixelData);
@@ -128,6 +152,22 @@ codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
 }
 
 } // namespace
+
+std::string
+codec_decode_jpeg_colour(const codec_frame &frame, std::vector<uint8_t> &bytes)
+{
+    JpegSize size{};
+    std::string why = check_jpeg(frame, &size);
+    if (!why.empty())
+        return why;
+    const bool is_ybr = frame.instance->colour == DICOM_COLOUR_YBR;
+    if (is_ybr ? size.is_rgb : size.is_ybr)
+        return std::string("its code stream is ") + (size.is_rgb ? "RGB" : "YBR") +
+               " by its markers, which contradicts the Photometric Interpretation " + frame.instance->photometric;
+    if (size.precision != 8)
+        return "its code stream has " + std::to_string(size.precision) + " bits per sample";
+    return codec_decode(frame, size.precision, bytes.data(), bytes.size());
+}
 
 std::string
 codec_decode_jpeg(const codec_frame &frame, uint16_t *samples)

@@ -26,7 +26,11 @@ struct codec_frame {
 /* Fill `samples` with rows * columns 16-bit values as in the code stream, without shift, mask or
  * sign extension. Return "", or the reason of the failure, as the end of "frame 3 cannot be
  * decoded: ". */
-std::string codec_decode_jpeg(const codec_frame &frame, uint16_t *samples);     /* also JPEG-LS */
-std::string codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples); /* also HTJ2K */
+std::string codec_decode_jpeg(const codec_frame &frame, uint16_t *samples); /* also JPEG-LS */
+/* Also HTJ2K. An image with colour has three such planes: RGB, unless its photometric interpretation is YBR_FULL. */
+std::string codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples);
+/* Fills `bytes`, of an even size, with three 8-bit samples per pixel as in the code stream, pixel by pixel. Refuses a stream whose markers
+ * contradict the photometric interpretation. */
+std::string codec_decode_jpeg_colour(const codec_frame &frame, std::vector<uint8_t> &bytes);
 
 #endif

@@ -118,11 +118,8 @@ check_tiles(const std::vector<uint8_t> &bytes)
 }
 
 std::string
-check_image(const opj_image_t &image, const struct dicom_instance &instance)
+check_component(const opj_image_comp_t &component, const struct dicom_instance &instance)
 {
-    if (image.numcomps != 1)
-        return "its code stream has " + std::to_string(image.numcomps) + " components";
-    const opj_image_comp_t &component = image.comps[0];
     if (component.w != static_cast<OPJ_UINT32>(instance.columns) ||
         component.h != static_cast<OPJ_UINT32>(instance.rows))
         return "its code stream has " + std::to_string(component.w) + " x " + std::to_string(component.h) +
@@ -134,6 +131,44 @@ check_image(const opj_image_t &image, const struct dicom_instance &instance)
     if (!component.sgnd && instance.is_signed && component.prec < static_cast<OPJ_UINT32>(instance.bits_stored))
         return "its code stream is unsigned and has fewer bits than the header's signed values";
     return {};
+}
+
+std::string
+check_image(const opj_image_t &image, const struct dicom_instance &instance)
+{
+    const OPJ_UINT32 components = instance.stored_samples > 1 ? 3 : 1;
+    if (image.numcomps != components)
+        return "its code stream has " + std::to_string(image.numcomps) + " components";
+    for (OPJ_UINT32 i = 0; i < components; i++) {
+        const std::string why = check_component(image.comps[i], instance);
+        if (!why.empty())
+            return why;
+    }
+    return {};
+}
+
+/* Returns whether the code stream transforms its components to RGB (multiple component transformation). */
+bool
+is_transformed(opj_codec_t *codec)
+{
+    opj_codestream_info_v2_t *about = opj_get_cstr_info(codec);
+    const bool transformed = about && about->m_default_tile_info.mct != 0;
+    opj_destroy_cstr_info(&about);
+    return transformed;
+}
+
+/* Compares the transformation of the code stream with the photometric interpretation. */
+std::string
+check_transform(opj_codec_t *codec, const struct dicom_instance &instance)
+{
+    const bool named = strcmp(instance.photometric, "YBR_RCT") == 0 || strcmp(instance.photometric, "YBR_ICT") == 0;
+    if (instance.stored_samples == 1)
+        return {};
+    const bool transformed = is_transformed(codec);
+    if (transformed == named || (transformed && instance.colour == DICOM_COLOUR_RGB))
+        return {};
+    return std::string("its code stream has ") + (transformed ? "a" : "no") +
+           " colour transformation, which contradicts the Photometric Interpretation " + instance.photometric;
 }
 
 /* Throws if errno (set to 0 before) shows a failed allocation. OpenJPEG does not distinguish
@@ -175,17 +210,19 @@ codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples)
     if (!has_header || !image)
         return refuse("its code stream has no valid header");
     why = check_image(*image, *frame.instance);
+    if (why.empty())
+        why = check_transform(codec.get(), *frame.instance);
     if (!why.empty())
         return refuse(why);
     if (!opj_decode(codec.get(), stream.get(), image.get()) || !opj_end_decompress(codec.get(), stream.get()) ||
-        !image->comps[0].data)
+        !std::all_of(image->comps, image->comps + image->numcomps, [](const auto &each) { return each.data; }))
         return refuse("its code stream is damaged");
     why = check_image(*image, *frame.instance);
     if (!why.empty())
         return refuse(why);
-    const OPJ_INT32 *data = image->comps[0].data;
     const size_t count = static_cast<size_t>(frame.instance->rows) * static_cast<size_t>(frame.instance->columns);
-    for (size_t i = 0; i < count; i++)
-        samples[i] = static_cast<uint16_t>(data[i]);
+    for (OPJ_UINT32 k = 0; k < image->numcomps; k++, samples += count)
+        for (size_t i = 0; i < count; i++)
+            samples[i] = static_cast<uint16_t>(image->comps[k].data[i]);
     return {};
 }

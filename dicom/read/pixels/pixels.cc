@@ -7,6 +7,7 @@
  */
 #include "dicom/read/header.hh"
 #include "dicom/read/pixels/codec.hh"
+#include "dicom/read/pixels/colour.hh"
 #include "dicom/read/pixels/fragments.h"
 #include "dicom/read/pixels/rle.h"
 
@@ -29,6 +30,10 @@ struct dicom_pixels {
     /* A mosaic: this instance has tiles as frames. `instance` is then that of the plane, decoded
      * once. */
     const struct dicom_instance *mosaic;
+    /* An image whose stored values are those of a table: `instance` is then that of the stored values. */
+    const struct dicom_instance *tabled;
+    ValueTable table;
+    enum dicom_channel channel;
     struct dicom_instance plane;
     std::vector<uint8_t> decoded;
 };
@@ -50,7 +55,8 @@ struct Span {
 Span
 native_span(const struct dicom_instance &instance, int32_t frame)
 {
-    const int64_t bits = static_cast<int64_t>(frame_pixels(instance)) * instance.bits_allocated;
+    const int64_t bits =
+        static_cast<int64_t>(frame_pixels(instance)) * instance.bits_allocated * instance.stored_samples;
     return {bits * frame / 8, (bits * (int64_t{frame} + 1) + 7) / 8};
 }
 
@@ -264,10 +270,10 @@ pixels_decode(const struct dicom_pixels &pixels, uint16_t *samples)
     return "it is not compressed";
 }
 
+/* Reads the fragments of a frame to pixels.bytes. */
 int
-read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
+read_fragments(struct dicom_pixels &pixels, int32_t frame, struct error *error)
 {
-    const struct dicom_instance &instance = *pixels.instance;
     const struct fragments &fragments = pixels.fragments;
     pixels.bytes.resize(fragments_frame_size(&fragments, frame));
     uint8_t *next = pixels.bytes.data();
@@ -277,6 +283,23 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
             return rc;
         next += fragment.length;
     }
+    return 0;
+}
+
+int
+undecodable(const struct dicom_pixels &pixels, int32_t frame, const std::string &why, struct error *error)
+{
+    return error_set_files(error, -EBADMSG, CODE_PIXELS_UNDECODABLE, pixels.instance->path, nullptr,
+                           "Frame %d of %s (%s) cannot be decoded: %s.", frame + 1,
+                           text_base_name(pixels.instance->path), pixels.syntax->name, why.c_str());
+}
+
+int
+read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    if (const int rc = read_fragments(pixels, frame, error))
+        return rc;
     const bool narrow = instance.pixel == IMAGE_UINT8;
     const bool direct = narrow && pixels.syntax->codec == TRANSFER_RLE; /* without samples of 16 bits */
     const size_t count = frame_pixels(instance);
@@ -285,9 +308,7 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
     uint16_t *samples = narrow ? pixels.samples.data() : static_cast<uint16_t *>(destination);
     const std::string why = direct ? decode_rle(pixels, destination) : pixels_decode(pixels, samples);
     if (!why.empty())
-        return error_set_files(error, -EBADMSG, CODE_PIXELS_UNDECODABLE, instance.path, nullptr,
-                               "Frame %d of %s (%s) cannot be decoded: %s.", frame + 1, text_base_name(instance.path),
-                               pixels.syntax->name, why.c_str());
+        return undecodable(pixels, frame, why, error);
     if (direct)
         return 0;
     if (narrow)
@@ -298,9 +319,113 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
     return 0;
 }
 
+/* ---- colour and tables ---- */
+
+/* Decodes pixels.bytes to colour samples in `decoded`, and says how they lie there. Returns "" or why that failed. */
+std::string
+decode_colour(struct dicom_pixels &pixels, ColourSamples &samples)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    const codec_frame frame{pixels.syntax, &instance, pixels.bytes};
+    const size_t count = frame_pixels(instance);
+    std::string why;
+    pixels.decoded.resize(3 * count + count % 2); /* an even size, which DCMTK requires */
+    uint8_t *to = pixels.decoded.data();
+    samples = {to, to + count, to + 2 * count, 1};
+    switch (pixels.syntax->codec) {
+    case TRANSFER_RLE:
+        for (size_t k = 0; k < 3 && why.empty(); k++)
+            if (const char *bad =
+                    rle_decode_segment(pixels.bytes.data(), pixels.bytes.size(), 3, k, count, to + k * count, 1))
+                why = bad;
+        return why;
+    case TRANSFER_JPEG_2000:
+        pixels.samples.resize(3 * count);
+        why = codec_decode_jpeg2000(frame, pixels.samples.data());
+        for (size_t i = 0; i < 3 * count && why.empty(); i++)
+            to[i] = static_cast<uint8_t>(pixels.samples[i]);
+        return why;
+    case TRANSFER_JPEG:
+    case TRANSFER_JPEG_LS:
+        samples = {to, to + 1, to + 2, 3};
+        return codec_decode_jpeg_colour(frame, pixels.decoded);
+    case TRANSFER_NATIVE:
+        break;
+    }
+    return "it is not compressed";
+}
+
+/* Decodes a frame of colour samples to one channel. */
+int
+read_colour_frame(struct dicom_pixels &pixels, int32_t frame, uint8_t *destination, struct error *error)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    const size_t count = frame_pixels(instance);
+    ColourSamples samples;
+    if (pixels.syntax->codec == TRANSFER_NATIVE) {
+        pixels.decoded.resize(count * static_cast<size_t>(instance.stored_samples));
+        uint8_t *to = pixels.decoded.data();
+        const int rc =
+            pixels.swapped_words ? read_swapped_bytes(pixels, frame, to, error) : read_native(pixels, frame, to, error);
+        if (rc)
+            return rc;
+        if (instance.colour == DICOM_COLOUR_YBR_422) {
+            colour_convert_422(to, pixels.channel, count, destination);
+            return 0;
+        }
+        if (instance.planar)
+            samples = {to, to + count, to + 2 * count, 1};
+        else
+            samples = {to, to + 1, to + 2, 3};
+    } else {
+        if (const int rc = read_fragments(pixels, frame, error))
+            return rc;
+        if (const std::string why = decode_colour(pixels, samples); !why.empty())
+            return undecodable(pixels, frame, why, error);
+    }
+    colour_convert(samples, instance.colour == DICOM_COLOUR_YBR, pixels.channel, count, destination);
+    return 0;
+}
+
+int read_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error);
+
+/* Reads the palette or the Modality LUT of the image from its header. */
+int
+read_table(struct dicom_pixels &pixels, struct error *error)
+{
+    HeaderFile file;
+    const struct scan_wanted wanted = [] {
+        struct scan_wanted made = scan_wanted_of(colour_table_tags, std::size(colour_table_tags), colour_table_bytes);
+        made.nested = true;
+        return made;
+    }();
+    if (const int rc = file.read(pixels.tabled->path, wanted, error))
+        return rc;
+    const Header header(file.dataset);
+    const std::string why = colour_read_table(header, *pixels.tabled, pixels.channel, pixels.table);
+    return why.empty() ? 0 : undecodable(pixels, 0, why, error);
+}
+
+int
+read_tabled_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
+{
+    const size_t count = frame_pixels(pixels.plane);
+    if (pixels.table.empty())
+        if (const int rc = read_table(pixels, error))
+            return rc;
+    pixels.decoded.resize(count * image_pixel_size(pixels.plane.pixel));
+    if (const int rc = read_frame(pixels, frame, pixels.decoded.data(), error))
+        return rc;
+    colour_apply_table(pixels.table, pixels.decoded.data(), pixels.plane.pixel, count, pixels.tabled->pixel,
+                       destination);
+    return 0;
+}
+
 int
 read_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
 {
+    if (pixels.instance->stored_samples > 1)
+        return read_colour_frame(pixels, frame, static_cast<uint8_t *>(destination), error);
     return pixels.syntax->codec == TRANSFER_NATIVE ? read_native_frame(pixels, frame, destination, error)
                                                    : read_compressed_frame(pixels, frame, destination, error);
 }
@@ -356,6 +481,14 @@ dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **p
             made->plane.columns *= instance->tile_columns;
             made->plane.frame_count = 1;
         }
+        if (instance->colour == DICOM_COLOUR_PALETTE || instance->has_modality_lut) {
+            made->tabled = instance;
+            made->instance = &made->plane;
+            made->plane = *instance;
+            made->plane.pixel = instance->is_signed             ? IMAGE_INT16
+                                : instance->bits_allocated == 8 ? IMAGE_UINT8
+                                                                : IMAGE_UINT16;
+        }
         made->syntax = transfer_find(instance->transfer_syntax_uid);
         made->pixel_offset = instance->pixel_offset;
         if (made->stream.file_size != instance->file_size || !made->syntax)
@@ -369,6 +502,12 @@ dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **p
     });
 }
 
+void
+dicom_pixels_choose(struct dicom_pixels *pixels, enum dicom_channel channel)
+{
+    pixels->channel = channel;
+}
+
 int
 dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination, struct error *error)
 {
@@ -378,6 +517,8 @@ dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination,
                                "%s has %d frames; there is no frame %d.", text_base_name(instance->path),
                                instance->frame_count, frame + 1);
     return header_guard(instance->path, error, [&] {
+        if (pixels->tabled)
+            return read_tabled_frame(*pixels, frame, destination, error);
         return pixels->mosaic ? read_tile(*pixels, frame, static_cast<uint8_t *>(destination), error)
                               : read_frame(*pixels, frame, destination, error);
     });

@@ -4,7 +4,7 @@
 #include "kernels/texture/region.h"
 
 static const struct feature_definition shape_definitions[SHAPE_FEATURES] = {
-    {"voxel_count", "Number of voxels", "", .unit = "1"},
+    {"voxel_count", "Number of voxels", "", .unit = "1", .of_voxels = true},
     {"volume", "Volume (voxel counting)", "YEKZ", .unit = "ml"},
     {"centroid_x", "Centroid x (LPS)", "", .unit = "mm"},
     {"centroid_y", "Centroid y (LPS)", "", .unit = "mm"},
@@ -161,6 +161,7 @@ const struct feature_family family_shape = {
     .name = "shape",
     .definitions = shape_definitions,
     .definition_count = SHAPE_FEATURES,
+    .space = FEATURE_OF_VOLUME,
     .choice = TEXTURE_FAMILY_shape,
     .by_first_order = true,
     .values = shape_values,

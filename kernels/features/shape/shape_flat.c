@@ -161,6 +161,7 @@ const struct feature_family family_shape_flat = {
     .name = "shape-2d",
     .definitions = flat_definitions,
     .definition_count = SHAPE_FLAT_FEATURES,
+    .space = FEATURE_OF_PLANE,
     .choice = TEXTURE_FAMILY_shape_flat,
     .wanted = flat_wanted, /* "all" are features of regions of any number of slices */
     .values = flat_values,

@@ -402,6 +402,7 @@ const struct feature_family family_morphology = {
     .definition_count = MORPHOLOGY_FEATURES,
     .needs = FEATURE_NEEDS_VALUES,
     .of_intensities = true,
+    .space = FEATURE_OF_VOLUME,
     .choice = TEXTURE_FAMILY_morphology,
     .form_size = sizeof(struct morphology_form),
     .form_parts = FORM_PARTS,

@@ -245,6 +245,7 @@ const struct feature_family family_spatial_correlation = {
     .definition_count = SPATIAL_CORRELATIONS,
     .needs = FEATURE_NEEDS_VALUES,
     .of_intensities = true,
+    .space = FEATURE_OF_PLANE,
     .choice = TEXTURE_FAMILY_spatial_correlation,
     .op = KERNELS_LAGS,
     .count = spatial_correlation_count,

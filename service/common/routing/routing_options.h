@@ -12,7 +12,8 @@
 #define ROUTING_DERIVED     1 /* derived images are accepted */
 #define ROUTING_NEWEST      2 /* of duplicates the newest is used */
 #define ROUTING_UPRIGHT     4 /* tilted and unevenly spaced stacks are rejected */
-#define ROUTING_OPTION_SETS 8
+#define ROUTING_FLAT        8 /* 2-D images are accepted */
+#define ROUTING_OPTION_SETS 16
 
 static inline int
 routing_options_of(const struct conf_pipeline *pipeline)
@@ -20,7 +21,7 @@ routing_options_of(const struct conf_pipeline *pipeline)
     /* Parametric maps of patterns are written on the source's own planes, which a resampled grid does not have. */
     const bool upright = pipeline->tilt == CONF_TILT_REFUSE || (pipeline->results & CONF_RESULT_PMAP);
     return (pipeline->derived ? ROUTING_DERIVED : 0) | (pipeline->duplicates == CONF_NEWEST ? ROUTING_NEWEST : 0) |
-           (upright ? ROUTING_UPRIGHT : 0);
+           (upright ? ROUTING_UPRIGHT : 0) | (pipeline->flat ? ROUTING_FLAT : 0);
 }
 
 /* Returns the options for a series without a pipeline: they accept everything that any pipeline accepts. */
@@ -57,15 +58,29 @@ routing_options_set_limits(int options, struct geometry_limits *limits)
     limits->include_derived = options & ROUTING_DERIVED;
     limits->newest_of_duplicates = options & ROUTING_NEWEST;
     limits->straighten = !(options & ROUTING_UPRIGHT);
+    limits->take_flat = options & ROUTING_FLAT;
 }
 
 /* Returns the options as text. */
 static inline const char *
 routing_options_text(int64_t options)
 {
-    static const char *const texts[ROUTING_OPTION_SETS] = {
-        "",     "derived",       "duplicates",       "derived, duplicates",
-        "tilt", "derived, tilt", "duplicates, tilt", "derived, duplicates, tilt"};
+    static const char *const texts[ROUTING_OPTION_SETS] = {"",
+                                                           "derived",
+                                                           "duplicates",
+                                                           "derived, duplicates",
+                                                           "tilt",
+                                                           "derived, tilt",
+                                                           "duplicates, tilt",
+                                                           "derived, duplicates, tilt",
+                                                           "flat",
+                                                           "derived, flat",
+                                                           "duplicates, flat",
+                                                           "derived, duplicates, flat",
+                                                           "tilt, flat",
+                                                           "derived, tilt, flat",
+                                                           "duplicates, tilt, flat",
+                                                           "derived, duplicates, tilt, flat"};
     return options > 0 && options < ROUTING_OPTION_SETS ? texts[options] : "";
 }
 

@@ -66,7 +66,7 @@ routing_view_make(struct routing_view_input *input, int options, struct routing_
         const struct geometry_stack *stack = &view->grouped->stacks[i];
         const size_t size = view->values[i] ? strlen(view->values[i]) : 0;
         const bool fits = input->values_size + size <= (size_t)LIMIT_RULE_VALUES_KIB << 10;
-        view->facts[i] = conditions_facts(stack->normal, stack->spacing[2], stack->plane_count);
+        view->facts[i] = conditions_facts(stack->normal, stack->flat ? 0 : stack->spacing[2], stack->plane_count);
         if (!stack->has_geometry)
             view->facts[i].orientation = CONF_ANY_ORIENTATION;
         view->facts[i].asked = input->attributes;

@@ -151,7 +151,10 @@ job_report_read_done(struct job_attempt *attempt, struct proto_reader *reader, s
                   .straightened = message->straightened,
                   .kernel = message->kernel,
                   .kvp = message->kvp,
-                  .thickness = {message->thickness_min, message->thickness_max}},
+                  .thickness = {message->thickness_min, message->thickness_max},
+                  .pixel_values = message->pixel_values,
+                  .pixel_intensity = message->pixel_intensity,
+                  .spacing_source = message->spacing_source},
     };
     attempt->results = calloc(count + 1, sizeof *attempt->results);
     if (!attempt->results)
@@ -265,9 +268,9 @@ static bool
 job_report_is_segment(const struct message_segment *message, const struct queue_segment *segment)
 {
     return job_report_is_int32(message->number) && message->number > 0 && message->voxels >= 0 &&
-           isfinite(message->millilitres) && message->millilitres >= 0 && !isinf(message->mean) &&
-           !isinf(message->minimum) && !isinf(message->maximum) && !isinf(message->x) && !isinf(message->y) &&
-           !isinf(message->z) && /* NAN: unknown */
+           (isnan(message->millilitres) || (isfinite(message->millilitres) && message->millilitres >= 0)) &&
+           !isinf(message->mean) && !isinf(message->minimum) && !isinf(message->maximum) && !isinf(message->x) &&
+           !isinf(message->y) && !isinf(message->z) && /* NAN: unknown */
            job_report_is_box(segment);
 }
 

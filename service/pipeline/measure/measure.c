@@ -316,6 +316,17 @@ describe_feature(const struct step *step, const struct measured *measured, const
         family->describe(options, measured->set, told->settings);
 }
 
+/* Returns the reason for which the space of the images does not allow a feature, or FEATURE_PRESENT. */
+static enum feature_missing
+feature_lacks_space(const struct texture_request *request, const struct measured *measured,
+                    const struct feature_definition *definition)
+{
+    const enum feature_space space = definition->of_voxels ? FEATURE_OF_VOXELS : measured->family->space;
+    if (request->flat && space == FEATURE_OF_VOLUME)
+        return FEATURE_NO_DEPTH;
+    return space != FEATURE_OF_VOXELS || request->in_mm ? measured->named->lengths : FEATURE_PRESENT;
+}
+
 static int
 tell_feature(const struct step *step, struct valued *valued, size_t number, struct told *told)
 {
@@ -323,6 +334,8 @@ tell_feature(const struct step *step, struct valued *valued, size_t number, stru
     const struct feature_family *family = measured->family;
     const struct feature_definition *definition = &family->definitions[number];
     const struct feature_value *value = &valued->values[number];
+    const enum feature_missing missing =
+        value->missing ? value->missing : feature_lacks_space(step->request, measured, definition);
     char settings[FEATURE_SETTINGS], unit[FEATURE_TERM];
     describe_feature(step, measured, definition, told);
     memcpy(settings, told->settings, strlen(told->settings) + 1);
@@ -336,8 +349,8 @@ tell_feature(const struct step *step, struct valued *valued, size_t number, stru
         .name = definition->name,
         .meaning = definition->meaning,
         .ibsi = definition->ibsi,
-        .value = value->value,
-        .missing_reason = feature_missing_names[value->missing],
+        .value = missing ? 0 : value->value,
+        .missing_reason = feature_missing_names[missing],
         .unit = unit,
         .settings = settings,
     };

@@ -28,7 +28,8 @@ struct valuing;
 struct texture_region {
     int32_t segment;
     const char *label;
-    const uint64_t *bits; /* rows of (columns + 63) / 64 words */
+    const uint64_t *bits;         /* rows of (columns + 63) / 64 words */
+    enum feature_missing lengths; /* the reason for which lengths in mm are unknown; else FEATURE_PRESENT */
 };
 
 struct texture_request {
@@ -46,6 +47,8 @@ struct texture_request {
     const double *reals;
     int (*begin)(const void *context, void **voxels, struct error *error);
     const void *begin_context;
+    bool flat;               /* a 2-D image: no slices, and no position in the patient */
+    bool in_mm;              /* the values themselves depend on the spacing */
     bool rounded;            /* the values before a filter are rounded to stored values */
     const double *filtered;  /* the range of values before a filter; NULL: no filter, or no range */
     struct valuing *valuing; /* reserved for this call */

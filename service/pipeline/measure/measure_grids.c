@@ -26,10 +26,11 @@ group_regions_list(const struct conf_pipeline *pipeline, unsigned wanted, const 
         return error_set_system(error, -ENOMEM, "list the regions");
     for (size_t i = 0; i < pipeline->segment_count; i++)
         if ((wanted & CONF_SEGMENTS) && !pipeline->segments[i].hidden)
-            regions->at[regions->count++] =
-                (struct texture_region){conf_segment_number(pipeline, i), pipeline->segments[i].label, masks[i].bits};
+            regions->at[regions->count++] = (struct texture_region){.segment = conf_segment_number(pipeline, i),
+                                                                    .label = pipeline->segments[i].label,
+                                                                    .bits = masks[i].bits};
     if (wanted & CONF_VOLUME)
-        regions->at[regions->count++] = (struct texture_region){0, "", NULL};
+        regions->at[regions->count++] = (struct texture_region){.label = ""};
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "service/pipeline/measure/measure_groups.h"
 
 #include "base/error.h"
+#include "service/pipeline/flat_image.h"
 #include "service/pipeline/measure/measure_demand.h"
 #include "service/pipeline/measure/measure_grids.h"
 #include "service/pipeline/measure/measure_shared.h"
@@ -156,6 +157,8 @@ measure_group(struct texture_groups *groups, size_t group, struct kernels_lane *
     struct texture_options of_responses = *options;
     struct group_regions regions;
     int rc = group_regions_list(groups->pipeline, options->regions, masks, &regions, error);
+    for (size_t r = 0; rc == 0 && r < regions.count; r++)
+        regions.at[r].lengths = flat_image_lengths(groups->grid->source, regions.at[r].bits);
     if (rc == 0 && is_other)
         rc = group_grids_take(groups, group, &regions, lane, voxels, masks, most_bytes, error);
     if (rc == 0 && is_other && !grid->real)
@@ -171,6 +174,8 @@ measure_group(struct texture_groups *groups, size_t group, struct kernels_lane *
         .options = options->filter ? &of_responses : options,
         .instances = grid->instances,
         .stack = grid->stack,
+        .flat = groups->grid->source->flat,
+        .in_mm = flat_image_needs_mm(options),
         .regions = regions.at,
         .region_count = regions.count,
         .maps = maps_are_wanted(groups->pipeline),

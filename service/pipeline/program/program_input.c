@@ -30,8 +30,11 @@ input_decode(struct program_source *source, struct kernels_lane *lane, int threa
     struct grid *grid = &source->volume.grid;
     const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
     const struct kernels_demand demand = {.of = {[KERNELS_RESAMPLE] = grid->straight ? &grid->demand : NULL}};
-    struct decode_request request = {
-        .instances = source->headers.instances, .stack = stack, .lane = lane, .threads = threads};
+    struct decode_request request = {.instances = source->headers.instances,
+                                     .stack = stack,
+                                     .lane = lane,
+                                     .threads = threads,
+                                     .channel = (enum dicom_channel)source->pipeline->colour};
     int rc = kernels_volume_begin(lane, extent, stack->pixel, &demand, &request.voxels, error);
     if (rc == 0)
         rc = decode_stack(&request, error);

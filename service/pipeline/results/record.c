@@ -10,6 +10,21 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* Writes what a reader of the values and lengths of a 2-D image must know. */
+static void
+record_put_flat(struct json *json, const struct pipeline_source *source)
+{
+    json_begin_object(json, "flat");
+    json_string(json, "values", source->values);
+    json_string(json, "intensity", source->intensity);
+    json_string(json, "spacing_source", source->spacing_source);
+    json_begin_array(json, "spacing_within");
+    for (int i = 0; i < 4; i++)
+        json_integer(json, NULL, source->calibrated[i]);
+    json_end_array(json);
+    json_end_object(json);
+}
+
 static void
 record_put_volume(struct json *json, const struct pipeline_report *report)
 {
@@ -20,7 +35,7 @@ record_put_volume(struct json *json, const struct pipeline_report *report)
     json_integer(json, "slices", report->planes);
     json_begin_array(json, "spacing_mm");
     for (int axis = 0; axis < 3; axis++)
-        json_number(json, NULL, report->spacing[axis]);
+        json_number(json, NULL, report->spacing[axis] > 0 ? report->spacing[axis] : NAN);
     json_end_array(json);
     /* The stack of the files, and the reason if the volume differs. */
     json_boolean(json, "straightened", source->straightened[0] != '\0');
@@ -28,13 +43,15 @@ record_put_volume(struct json *json, const struct pipeline_report *report)
     json_begin_object(json, "source");
     json_integer(json, "slices", source->planes);
     json_begin_array(json, "spacing_mm");
-    json_number(json, NULL, source->spacing[0]);
-    json_number(json, NULL, source->spacing[1]);
+    for (int axis = 0; axis < 2; axis++)
+        json_number(json, NULL, source->spacing[axis] > 0 ? source->spacing[axis] : NAN);
     json_end_array(json);
     json_begin_array(json, "steps_mm");
     json_number(json, NULL, source->steps[0]);
     json_number(json, NULL, source->steps[1]);
     json_end_array(json);
+    if (source->flat)
+        record_put_flat(json, source);
     json_string(json, "manufacturer", source->manufacturer);
     json_string(json, "model", source->model);
     json_string(json, "kernel", source->kernel);

@@ -13,7 +13,7 @@ static struct error error;
     "job,study_uid,series_uid,patient,modality,stack,revision,version,configuration,measured_at,"                      \
     "source,straightened,straightened_because,spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,"                     \
     "source_y_mm,source_step_min_mm,source_step_max_mm,manufacturer,model,kernel,kvp,"                                 \
-    "slice_thickness_min_mm,slice_thickness_max_mm,segment,label,"
+    "slice_thickness_min_mm,slice_thickness_max_mm,pixel_values,pixel_intensity,spacing_source,segment,label,"
 
 /* sample_figures has it. */
 #define VOXELS "inbox:drop,1,2.5 to 5 mm apart,0.5,0.5,2.5,0.5,0.5,2.5,5.0,,,FC13,120.0,2.5,5.0,"

@@ -359,7 +359,8 @@ START_TEST(views_have_their_columns)
                    "source_step_min_mm,source_step_max_mm,straightened,straightened_because,"
                    "broken_expectation,broken_label,broken_found,broken_low,broken_high,rule,"
                    "programs,program_runs,manufacturer,model,kernel,kvp,slice_thickness_min_mm,slice_thickness_max_mm,"
-                   "corrects,corrected_by,correction_uid,prior_job,prior_study_date"},
+                   "corrects,corrected_by,correction_uid,prior_job,prior_study_date,pixel_values,"
+                   "pixel_intensity,spacing_source"},
         {"v_segments", "job,segment,label,method,voxels,volume_ml,mean,minimum,maximum,unit,first_column,"
                        "last_column,first_row,last_row,first_slice,last_slice,width_mm,height_mm,depth_mm,x_mm,"
                        "y_mm,z_mm,pipeline,stack,series_uid,series_description,revision,state,measured_at,"
@@ -443,7 +444,8 @@ START_TEST(views_have_their_columns)
                        "measured_at,superseded_by,settings,other_settings,"
                        "spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,source_y_mm,"
                        "source_step_min_mm,source_step_max_mm,straightened,straightened_because,"
-                       "manufacturer,model,kernel,kvp,slice_thickness_min_mm,slice_thickness_max_mm"},
+                       "manufacturer,model,kernel,kvp,slice_thickness_min_mm,slice_thickness_max_mm,"
+                       "pixel_values,pixel_intensity,spacing_source"},
         {"v_pattern_histograms",
          "job,segment,label,pattern,settings,counts,pipeline,stack,series_uid,series_description,"
          "revision,measured_at,superseded_by"},
