@@ -20,7 +20,7 @@
 namespace
 {
 
-/* Objects that Noctule writes. Their pictures are none of them: labels of regions are drawn there. */
+/* Objects that Noctule writes, except pictures. */
 const char *const object_classes[] = {
     UID_SegmentationStorage,  "1.2.840.10008.5.1.4.1.1.66.7", /* Label Map Segmentation */
     UID_ParametricMapStorage, UID_EnhancedSRStorage,          UID_Comprehensive3DSRStorage, UID_RTStructureSetStorage,
@@ -57,6 +57,8 @@ burned_in_reason(DcmDataset &dataset)
         return "";
     if (type.find("SCREEN") != std::string::npos || dataset.tagExistsWithValue(DCM_ConversionType))
         return "it is a screenshot or was converted, and Burned In Annotation is not NO";
+    if (storage_class_is_flat(first_text(dataset, DCM_SOPClassUID).c_str()))
+        return "it is a 2-D image, and Burned In Annotation is not NO";
     if (!samples.empty() && samples != "1")
         return "it is in colour, and Burned In Annotation is not NO";
     return "";
@@ -67,7 +69,9 @@ refuse(const char *path, DcmDataset &dataset, struct error *error)
 {
     const std::string uid = first_text(dataset, DCM_SOPClassUID);
     const char *name = text_base_name(path);
-    if (!is_class_known(uid))
+    /* Labels of regions are drawn in pictures of Noctule. */
+    const bool is_picture = storage_class_is_flat(uid.c_str()) && header_is_own(Header(dataset));
+    if (!is_class_known(uid) || is_picture)
         return error_set_files(error, -EBADMSG, CODE_DEIDENTIFY_CLASS, path, nullptr,
                                "%s is of a class that cannot be de-identified: %s. It was not sent.", name,
                                dicom_uid_name(uid.c_str()));

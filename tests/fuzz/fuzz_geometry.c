@@ -78,12 +78,14 @@ describe(const uint8_t *bytes, int32_t index, struct dicom_instance *instance, s
     if (bytes[11] & 1)
         frame->excluded = CODE_LOCALIZER;
     frame->derived = bytes[11] & 2;
+    instance->flat = bytes[11] & 4;
 }
 
 static void
 check_accepted(struct dicom_instance *const *instances, const struct geometry_stack *stack)
 {
-    must(stack->has_geometry && stack->error.code == CODE_NONE);
+    must(stack->has_geometry != stack->flat && stack->error.code == CODE_NONE);
+    must(!stack->flat || stack->plane_count == 1);
     for (int i = 0; i < 3; i++)
         must(stack->spacing[i] > 0 && isfinite(stack->spacing[i]));
     for (int32_t i = 0; i < stack->plane_count; i++) {
@@ -156,7 +158,8 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
                                            .spacing_tolerance = 0.01,
                                            .allow_missing = size % 2,
                                            .newest_of_duplicates = size % 3 == 1,
-                                           .include_derived = size % 5 == 1};
+                                           .include_derived = size % 5 == 1,
+                                           .take_flat = size % 7 < 4};
     struct geometry_series *a = group(forward, count, &limits);
     struct geometry_series *b = group(backward, count, &limits);
     must_be_the_same(forward, a, backward, b);

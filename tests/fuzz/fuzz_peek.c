@@ -19,13 +19,20 @@ enum {
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void
-check_frame(const struct dicom_frame *frame)
+check_frame(const struct dicom_instance *instance, const struct dicom_frame *frame)
 {
 #define KEY(id, ...) must(memchr(frame->id, '\0', sizeof(frame->id)) != NULL);
 #include "dicom/read/image/keys.def"
 #undef KEY
     must(!frame->acquired[0] || strlen(frame->acquired) == 21);
     must(frame->tiles >= 0);
+    must(frame->has_spacing == (frame->spacing != DICOM_SPACING_NONE));
+    for (int axis = 0; axis < 2 && instance->flat; axis++) {
+        must(!frame->has_spacing || (frame->pixel_spacing[axis] >= 1e-3 && frame->pixel_spacing[axis] <= 1e3));
+        must(frame->calibrated[axis] >= 0 && frame->calibrated[axis] <= frame->calibrated[axis + 2]);
+        must(frame->calibrated[axis + 2] < (axis == 0 ? instance->columns : instance->rows));
+        must(!frame->has_position && !frame->has_orientation);
+    }
     must(frame->excluded == CODE_NONE || frame->excluded == CODE_MOSAIC || frame->excluded == CODE_LOCALIZER ||
          frame->excluded == CODE_SCREENSHOT || frame->excluded == CODE_DERIVED_IMAGE);
 }
@@ -40,13 +47,17 @@ check_instance(const struct dicom_instance *i)
     must(i->bits_allocated == 8 || i->bits_allocated == 16);
     must(i->bits_stored >= 8 && i->bits_stored <= i->bits_allocated);
     must(i->high_bit >= i->bits_stored - 1 && i->high_bit < i->bits_allocated);
+    must(i->stored_samples >= 1 && i->stored_samples <= 3);
+    must(i->flat || (i->colour == DICOM_COLOUR_NONE && !i->has_modality_lut));
+    must((i->stored_samples == 1) == (i->colour == DICOM_COLOUR_NONE || i->colour == DICOM_COLOUR_PALETTE));
     must(i->pixel_offset == -1 ||
-         i->pixel_offset + (int64_t)i->rows * i->columns * i->frame_count * i->bits_allocated / 8 <= i->file_size);
+         i->pixel_offset + (int64_t)i->rows * i->columns * i->frame_count * i->bits_allocated / 8 * i->stored_samples <=
+             i->file_size);
     must(i->padding_lo <= i->padding_hi);
     must((i->tile_rows == 0) == (i->tile_columns == 0));
     must(i->tile_rows == 0 || (i->frame_count <= i->tile_rows * i->tile_columns && !i->multi_frame));
     for (int32_t f = 0; f < i->frame_count; f++)
-        check_frame(&i->frames[f]);
+        check_frame(i, &i->frames[f]);
 }
 
 static void
@@ -62,6 +73,8 @@ read_frames(const struct dicom_instance *instance)
     int rc = dicom_pixels_open(instance, &pixels, &error);
     if (rc)
         must_be_error(rc, &error);
+    if (!rc)
+        dicom_pixels_choose(pixels, (enum dicom_channel)(instance->rows % 4));
     for (int32_t frame = 0; !rc && frame < instance->frame_count && frame < MOST_FRAMES; frame++) {
         int failed = dicom_pixels_read(pixels, frame, values, &error);
         if (failed)

@@ -305,12 +305,12 @@ KINDS = {
                           facts=lambda s: s.images[8]["ImagePositionPatient"] is None),
     "ct-dose-sheet": Kind({"": 8, "screenshot": (1, "SCREENSHOT")}, by=lambda i: "DOSE_INFO" in i["ImageType"],
                           facts=lambda s: s.values("SOPClassUID") == {pydicom.uid.CTImageStorage}),
-    "ct-capture": Kind(ONE, by="SOPClassUID", refused={"SOP_CLASS_UNSUPPORTED": 1},
+    "ct-capture": Kind({"": 8, "2-D images": (1, "FLAT_IMAGE")}, by="SOPClassUID",
                        facts=lambda s: pydicom.uid.SecondaryCaptureImageStorage in s.values("SOPClassUID")),
     "nm-frames": Kind(refused={"SOP_CLASS_UNSUPPORTED": 1}, facts=lambda s: s.images[7]["Modality"] == "NM"),
-    "us-frames": Kind(refused={"SOP_CLASS_UNSUPPORTED": 1}, facts=lambda s: s.images[7]["Modality"] == "US"),
-    "xa-frames": Kind(refused={"SOP_CLASS_UNSUPPORTED": 1}, facts=lambda s: s.images[7]["Modality"] == "XA"),
-    "cr-image": Kind(refused={"SOP_CLASS_UNSUPPORTED": 1}, facts=lambda s: s.images[0]["Modality"] == "CR"),
+    "us-frames": Kind({"2-D images": (8, "FLAT_IMAGE")}, facts=lambda s: s.images[7]["Modality"] == "US"),
+    "xa-frames": Kind({"2-D images": (8, "FLAT_IMAGE")}, facts=lambda s: s.images[7]["Modality"] == "XA"),
+    "cr-image": Kind({"2-D images": (1, "FLAT_IMAGE")}, facts=lambda s: s.images[0]["Modality"] == "CR"),
     # tiles
     "siemens-mosaic": Kind({"mosaic": (2, "MOSAIC")}, facts=lambda s: all(
         "MOSAIC" in i["ImageType"] and i["0019,100A"] == 9 and (i.ds.Rows, i.ds.Columns) == (60, 72) for i in s.images)),

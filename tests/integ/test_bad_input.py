@@ -59,10 +59,10 @@ def enormous(source, folder):
     return ("SIZE_IMPLAUSIBLE", "FILE_TRUNCATED")
 
 
-def secondary_capture(source, folder):
+def nuclear_medicine(source, folder):
     dataset = pydicom.dcmread(source)
-    dataset.SOPClassUID = dataset.file_meta.MediaStorageSOPClassUID = pydicom.uid.SecondaryCaptureImageStorage
-    dataset.save_as(folder / "capture.dcm")
+    dataset.SOPClassUID = dataset.file_meta.MediaStorageSOPClassUID = pydicom.uid.NuclearMedicineImageStorage
+    dataset.save_as(folder / "nuclear.dcm")
     return "SOP_CLASS_UNSUPPORTED"
 
 
@@ -107,7 +107,7 @@ def disordered(source, folder):
     return "TAG_INVALID"
 
 
-KINDS = [truncated, empty, jpeg, without_rows, without_series, climbing_uid, enormous, secondary_capture,
+KINDS = [truncated, empty, jpeg, without_rows, without_series, climbing_uid, enormous, nuclear_medicine,
          broken_sequence, nested_sequences, deflated_bomb, disordered]
 
 

@@ -425,8 +425,10 @@ def test_words_of_the_site_stay(tmp_path):
     (lambda d: setattr(d, "ConversionType", "WSD"), "BURNED_IN_TEXT"),
     (lambda d: (d.add_new(0x60000102, "US", 12), d.add_new(0x60000100, "US", 16)), "BURNED_IN_TEXT"),
     (lambda d: setattr(d, "SamplesPerPixel", 3), "BURNED_IN_TEXT"),
-    (lambda d: setattr(d, "SOPClassUID", "1.2.840.10008.5.1.4.1.1.7"), "DEIDENTIFY_CLASS"),
-    (lambda d: setattr(d, "SOPClassUID", "1.2.840.10008.5.1.4.1.1.6.1"), "DEIDENTIFY_CLASS"),
+    (lambda d: setattr(d, "SOPClassUID", "1.2.840.10008.5.1.4.1.1.7"), "BURNED_IN_TEXT"),
+    (lambda d: setattr(d, "SOPClassUID", "1.2.840.10008.5.1.4.1.1.6.1"), "BURNED_IN_TEXT"),
+    (lambda d: (setattr(d, "SOPClassUID", "1.2.840.10008.5.1.4.1.1.7"), setattr(d, "BurnedInAnnotation", "NO"),
+                setattr(d, "Manufacturer", "Noctule"), setattr(d, "ManufacturerModelName", "noctuled")), "DEIDENTIFY_CLASS"),
     (lambda d: setattr(d, "SOPClassUID", "1.3.12.2.1107.5.9.1"), "DEIDENTIFY_CLASS")])
 def test_what_may_show_text_is_refused(tmp_path, change, code):
     source = pydicom.dcmread(image(tmp_path / "ct")[0])

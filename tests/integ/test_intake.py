@@ -384,7 +384,7 @@ def junk():
         "letter.txt": (b"Dear colleague,\n" * 100, "NOT_DICOM"),
         "climbing.dcm": (image(2).replace(SERIES.encode(), b"../../../../../../../tmp/xx"), "UID_INVALID"),
         "dots.dcm": (image(3, SeriesInstanceUID=".."), "UID_INVALID"),
-        "capture.dcm": (image(4, SOPClassUID="1.2.840.10008.5.1.4.1.1.7"), "SOP_CLASS_UNSUPPORTED"),
+        "nuclear.dcm": (image(4, SOPClassUID="1.2.840.10008.5.1.4.1.1.20"), "SOP_CLASS_UNSUPPORTED"),
     }
 
 

@@ -33,7 +33,7 @@ SERIES = {
     "fmri-nothing": "DUPLICATE_POSITION", "flat": "", "broken off": "INCOMPLETE_SERIES",
 }
 # Images that the receiver refuses, so that they never form a series: number of files, and their code in v_quarantine.
-UNSUPPORTED = {"cr-image": (1, "SOP_CLASS_UNSUPPORTED"), "ct-32-bit": (8, "PIXELS_UNSUPPORTED")}
+UNSUPPORTED = {"nm-frames": (1, "SOP_CLASS_UNSUPPORTED"), "ct-32-bit": (8, "PIXELS_UNSUPPORTED")}
 # A peer, the log text about its association, and the code in v_quarantine of its files.
 CALLERS = {
     "stranger": ("no peer has the calling AE title", ""), "noise": ("not an association request", ""),

@@ -284,7 +284,7 @@ START_TEST(impossible_segments_are_rejected)
                                     usual_segment, usual_segment, usual_segment};
     bad[0].number = 0;
     bad[1].voxels = -1;
-    bad[2].millilitres = NAN;
+    bad[2].millilitres = -1;
     bad[3].mean = INFINITY;
     bad[4].voxels = 0;
     bad[5].last_row = -1;
@@ -513,7 +513,7 @@ START_TEST(frames_of_an_unknown_job_are_rejected)
         struct proto_writer writer;
         struct proto_stream stream = {0};
         struct proto_reader reader;
-        const int64_t fields[32] = {job};
+        const int64_t fields[48] = {job};
         message_write(&writer, types[i], fields);
         ck_assert_int_eq(proto_finish(&writer), 0);
         ck_assert_int_eq(proto_feed(&stream, writer.bytes, writer.size), 0);

@@ -16,7 +16,7 @@ static struct error error;
     "slice_thickness_min_mm,slice_thickness_max_mm,pixel_values,pixel_intensity,spacing_source,segment,label,"
 
 /* sample_figures has it. */
-#define VOXELS "inbox:drop,1,2.5 to 5 mm apart,0.5,0.5,2.5,0.5,0.5,2.5,5.0,,,FC13,120.0,2.5,5.0,"
+#define VOXELS "inbox:drop,1,2.5 to 5 mm apart,0.5,0.5,2.5,0.5,0.5,2.5,5.0,,,FC13,120.0,2.5,5.0,,,,"
 
 static void
 open_sample(void)

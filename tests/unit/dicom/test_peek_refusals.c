@@ -327,21 +327,21 @@ nuclear(struct sample_image *image)
 static void
 angiography(struct sample_image *image)
 {
-    image->class_uid = "1.2.840.10008.5.1.4.1.1.12.1";
+    image->class_uid = "1.2.840.10008.5.1.4.1.1.12.1.1";
     image->frames = "2";
 }
 
 static void
 ultrasound(struct sample_image *image)
 {
-    image->class_uid = "1.2.840.10008.5.1.4.1.1.3.1";
+    image->class_uid = "1.2.840.10008.5.1.4.1.1.6.2";
     image->frames = "2";
 }
 
 static void
 secondary_capture(struct sample_image *image)
 {
-    image->class_uid = "1.2.840.10008.5.1.4.1.1.7";
+    image->class_uid = "1.2.840.10008.5.1.4.1.1.7.1";
 }
 
 static void
@@ -361,9 +361,9 @@ START_TEST(refusals_name_the_kind_of_object)
         {thirty_two_allocated, CODE_PIXELS_UNSUPPORTED, "32 bits"},
         {parametric_map, CODE_SOP_CLASS_UNSUPPORTED, "ParametricMapStorage"},
         {nuclear, CODE_SOP_CLASS_UNSUPPORTED, "NuclearMedicineImageStorage"},
-        {angiography, CODE_SOP_CLASS_UNSUPPORTED, "XRayAngiographicImageStorage"},
-        {ultrasound, CODE_SOP_CLASS_UNSUPPORTED, "UltrasoundMultiframeImageStorage"},
-        {secondary_capture, CODE_SOP_CLASS_UNSUPPORTED, "SecondaryCaptureImageStorage"},
+        {angiography, CODE_SOP_CLASS_UNSUPPORTED, "EnhancedXAImageStorage"},
+        {ultrasound, CODE_SOP_CLASS_UNSUPPORTED, "EnhancedUSVolumeStorage"},
+        {secondary_capture, CODE_SOP_CLASS_UNSUPPORTED, "MultiframeSingleBitSecondaryCaptureImageStorage"},
         {dose_sheet, CODE_SOP_CLASS_UNSUPPORTED, "XRayRadiationDoseSRStorage"},
     };
     struct sample_image image = SAMPLE_IMAGE;
