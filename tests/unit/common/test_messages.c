@@ -132,7 +132,7 @@ frame(void)
 static void
 write_any(const struct message *message)
 {
-    static const int64_t nothing[32];
+    static const int64_t nothing[48];
     message_write(&writer, message->type, nothing);
     for (int i = 0; message->row && i < ROWS; i++)
         message_add(&writer, message->type, nothing);
@@ -143,7 +143,7 @@ write_any(const struct message *message)
 static int
 read_part(const struct message *message, size_t size, size_t zeros)
 {
-    int64_t values[32];
+    int64_t values[48];
     uint8_t *bytes = calloc(1, size + zeros);
     ck_assert_ptr_nonnull(bytes);
     memcpy(bytes, writer.bytes, size);

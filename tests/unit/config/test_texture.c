@@ -564,6 +564,8 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "unit = \"images\";\n"
                            "changes = false;\n"
                            "derived = false;\n"
+                           "flat = false;\n"
+                           "colour = \"luma\";\n"
                            "review = \"hold\";\n"
                            "unreviewed = false;\n"
                            "series_description = \"\";\n"
