@@ -97,6 +97,7 @@ enum dicom_tag {
     TAG_DimensionOrganizationSequence = 0x00209221,
     TAG_DimensionIndexSequence = 0x00209222,
     TAG_DimensionDescriptionLabel = 0x00209421,
+    TAG_FrameLabel = 0x00209453,
 
     TAG_AlgorithmSource = 0x00240202,
 

@@ -218,6 +218,11 @@ StackObject::check_identity(const char *sop_class, const struct derived_identity
 {
     char uid[DICOM_UID_SIZE];
     read_back::check_identity(file_, sop_class, identity, source_, modality);
+    if (stack_.flat) {
+        if (dataset_.tagExists(DCM_FrameOfReferenceUID) || dataset_.tagExists(DCM_PositionReferenceIndicator))
+            differ("a Frame of Reference is present for a 2-D image");
+        return;
+    }
     if (derived_frame_of_reference_uid(&source_, uid))
         throw std::bad_alloc();
     expect_text(dataset_, ATTRIBUTE(FrameOfReferenceUID), uid);
@@ -247,6 +252,15 @@ StackObject::check_image(int32_t bits)
     expect_number(dataset_, ATTRIBUTE(PixelRepresentation), 0);
 }
 
+/* Checks that the functional groups of a 2-D image state no geometry: that of its source image holds. */
+static void
+expect_flat(DcmItem &groups)
+{
+    for (const DcmTagKey &tag : {DCM_PlanePositionSequence, DCM_PlaneOrientationSequence, DCM_PixelMeasuresSequence})
+        if (groups.tagExists(tag))
+            differ("%s is present for a 2-D image", DcmTag(tag).getTagName());
+}
+
 void
 StackObject::check_measures(DcmItem &groups, int32_t plane) const
 {
@@ -270,6 +284,10 @@ DcmItem &
 StackObject::check_shared_groups()
 {
     DcmItem &groups = item_of(dataset_, ATTRIBUTE(SharedFunctionalGroupsSequence));
+    if (stack_.flat) {
+        expect_flat(groups);
+        return groups;
+    }
     DcmItem &orientation = item_of(groups, ATTRIBUTE(PlaneOrientationSequence));
     const struct dicom_frame &first = *derived_plane_frame(&source_, 0);
     for (unsigned long i = 0; i < 6; i++)
@@ -429,6 +447,10 @@ StackObject::plane_of(DcmItem &frame) const
         differ("its ReferencedFrameNumber is %s", numbered ? "needless" : "missing");
     expect_text(source, ATTRIBUTE(ReferencedSOPClassUID), instance.sop_class_uid);
     expect_text(source, ATTRIBUTE(SpatialLocationsPreserved), instance.tile_columns > 0 ? "NO" : "YES");
+    if (stack_.flat) {
+        expect_flat(frame);
+        return plane;
+    }
     DcmItem &position = item_of(frame, ATTRIBUTE(PlanePositionSequence));
     const struct dicom_frame &expected = *derived_plane_frame(&source_, plane);
     for (unsigned long i = 0; i < 3; i++)

@@ -35,7 +35,8 @@ stack_check(const struct stack_writer *w, const char *wrong, struct error *error
         wrong = "no serial number or version";
     if (wrong)
         return stack_invalid(w, -EINVAL, wrong, error);
-    if (!source->stack->has_geometry && !w->object.flat)
+    const bool follows = w->object.follows_source && stack->flat && stack->plane_count == 1 && !source->images;
+    if (!stack->has_geometry && !w->object.flat && !follows)
         return error_set_files(error, -EINVAL, CODE_NO_GEOMETRY, derived_plane_instance(source, 0)->path, NULL,
                                "The planes have no position in the patient, which a %s must have.", w->set.object.what);
     return 0;
@@ -274,8 +275,13 @@ stack_put_relationship(struct stack_writer *w, int32_t series_number, const stru
                        size_t count)
 {
     dataset_put_series(&w->set, series_number);
-    dataset_put_text(&w->set, TAG_FrameOfReferenceUID, "UI", w->frame_of_reference_uid);
-    dataset_put_inherited(&w->set, TAG_PositionReferenceIndicator, "LO");
+    if (w->set.source->stack->flat) {
+        dataset_put_text(&w->set, TAG_PatientOrientation, "CS", "");
+        dataset_reach(&w->set, TAG_PositionReferenceIndicator); /* the source's is left out */
+    } else {
+        dataset_put_text(&w->set, TAG_FrameOfReferenceUID, "UI", w->frame_of_reference_uid);
+        dataset_put_inherited(&w->set, TAG_PositionReferenceIndicator, "LO");
+    }
     struct element_buffer *to = &w->set.elements;
     size_t item = dataset_open_only_item(&w->set, TAG_DimensionOrganizationSequence);
     element_text(to, TAG_DimensionOrganizationUID, "UI", w->set.identity.dimension_organization_uid);
@@ -477,10 +483,12 @@ stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, in
 }
 
 void
-stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size_t count)
+stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size_t count, const char *label)
 {
     size_t item = element_open_only_item(to, TAG_FrameContentSequence);
     element_ul(to, TAG_DimensionIndexValues, indices, count);
+    if (label)
+        element_text(to, TAG_FrameLabel, "LO", label);
     element_close_only_item(to, item);
 }
 
@@ -503,6 +511,8 @@ void
 stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {
     static const char no_text[3][DICOM_DS_SIZE] = {"", "", ""};
+    if (w->set.source->stack->flat)
+        return;
     const struct geometry_stack *grid = w->set.source->images ? w->set.source->stack : NULL;
     const struct dicom_frame *frame = grid ? NULL : derived_plane_frame(w->set.source, plane);
     size_t item = element_open_only_item(to, TAG_PlanePositionSequence);
@@ -533,7 +543,7 @@ void
 stack_add_measures(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {
     const bool shared = plane == STACK_SHARED;
-    if (derived_measures_differ(w->set.source) == shared)
+    if (w->set.source->stack->flat || derived_measures_differ(w->set.source) == shared)
         return;
     const struct geometry_stack *stack = w->set.source->stack;
     const struct dicom_frame *frame = derived_plane_frame(w->set.source, shared ? 0 : plane);
@@ -554,6 +564,8 @@ void
 stack_add_plane_orientation(const struct stack_writer *w, struct element_buffer *to)
 {
     const struct dicom_frame *frame = derived_plane_frame(w->set.source, 0);
+    if (w->set.source->stack->flat)
+        return;
     size_t item = element_open_only_item(to, TAG_PlaneOrientationSequence);
     stack_add_decimals(to, TAG_ImageOrientationPatient, frame->orientation_text, frame->orientation, 6);
     element_close_only_item(to, item);

@@ -24,6 +24,7 @@ struct stack_object {
     enum code too_large, invalid; /* codes of these failures */
     bool has_bytes;               /* frames may be in RLE: see derived_transfer_syntax */
     bool flat;                    /* needs no position in the patient, and does not keep that of the source's pixels */
+    bool follows_source;          /* may be of a 2-D image: a frame has the pixels of the image to which it refers */
     /*
      * The planes of a Source Image Sequence of the whole object, which Derivation Code Sequence then follows. NULL: the
      * first ones. None: not written.
@@ -73,6 +74,7 @@ struct stack_dimension {
     const char *label;
 };
 
+/* Of a 2-D image, puts an empty Patient Orientation instead of a Frame of Reference. */
 void stack_put_relationship(struct stack_writer *w, int32_t series_number, const struct stack_dimension *dimensions,
                             size_t count);
 /* Puts the attributes of unsigned pixels with `bits` bits allocated and stored; 64: of doubles. */
@@ -108,7 +110,9 @@ void stack_end_pixels(struct stack_writer *w, int64_t begun);
 void stack_add_shared_derivation(const struct stack_writer *w, struct element_buffer *to);
 /* Adds a reference to the one source frame of this plane. */
 void stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, int32_t plane);
-void stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size_t count);
+/* `label`: Frame Label, the value of a dimension; NULL: none. */
+void stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size_t count, const char *label);
+/* Planes and Pixel Measures are those of volumes. Of a 2-D image, the next three add nothing (PS3.3 A.51.5). */
 void stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to, int32_t plane);
 void stack_add_plane_orientation(const struct stack_writer *w, struct element_buffer *to);
 /* Adds Pixel Measures in mm: shared, or of each frame if unevenly spaced planes differ in thickness

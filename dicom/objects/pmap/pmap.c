@@ -228,7 +228,7 @@ encode_frame_groups(void *context, bool write)
         struct element_buffer *to = &w->out.item;
         size_t groups = element_open_item(to);
         stack_add_derivation(&w->out, to, p);
-        stack_add_frame_content(to, &index, 1);
+        stack_add_frame_content(to, &index, 1, NULL);
         stack_add_plane_position(&w->out, to, p);
         stack_add_measures(&w->out, to, p);
         element_close(to, groups);

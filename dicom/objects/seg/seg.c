@@ -135,9 +135,14 @@ seg_prepare(struct seg_writer *w, int fd, struct error *error)
     return 0;
 }
 
+/* The second is the only one of a LABELMAP. The frames of a 2-D image have no position, but a label. */
 static const struct stack_dimension dimensions[] = {
     {TAG_ReferencedSegmentNumber, TAG_SegmentIdentificationSequence, "ReferencedSegmentNumber"},
-    {TAG_ImagePositionPatient, TAG_PlanePositionSequence, "ImagePositionPatient"}, /* the only one of a LABELMAP */
+    {TAG_ImagePositionPatient, TAG_PlanePositionSequence, "ImagePositionPatient"},
+};
+static const struct stack_dimension flat_dimensions[] = {
+    {TAG_ReferencedSegmentNumber, TAG_SegmentIdentificationSequence, "ReferencedSegmentNumber"},
+    {TAG_FrameLabel, TAG_FrameContentSequence, "FrameLabel"},
 };
 
 /* Returns 0, or why an encoding failed. The sink keeps write errors. */
@@ -148,7 +153,8 @@ seg_write_object(struct seg_writer *w)
     if (error)
         return error;
     const bool labelmap = w->request->type == SEG_LABELMAP;
-    stack_put_relationship(&w->out, w->request->series_number, dimensions + labelmap, 2 - labelmap);
+    stack_put_relationship(&w->out, w->request->series_number,
+                           (w->request->source.stack->flat ? flat_dimensions : dimensions) + labelmap, 2 - labelmap);
     stack_put_pixels(&w->out, w->plan.frames, seg_bits(w->request));
     if (labelmap)
         dataset_put_us(&w->out.set, TAG_PixelPaddingValue, 0);
@@ -177,6 +183,7 @@ seg_write(const struct seg_request *request, int fd, struct derived_summary *sum
                        .derivation = &derived_by_segmentation,
                        .too_large = CODE_SEG_TOO_LARGE,
                        .invalid = CODE_SEG_REQUEST_INVALID,
+                       .follows_source = true,
                        .has_bytes = request->type != SEG_BINARY},
     };
     int rc = seg_prepare(&w, fd, error);

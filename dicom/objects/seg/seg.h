@@ -115,7 +115,8 @@ bool seg_algorithm_is_ascii(const struct seg_segment *segment);
 /*
  * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0). The caller must sync, close
  * and rename it. Inherited attributes are read from the first plane's file (dicom_inherit). Positions need a frame of
- * reference; if the source has no Frame of Reference UID, one is derived from its series. Codes: those of
+ * reference; if the source has no Frame of Reference UID, one is derived from its series. A frame of a 2-D image has
+ * neither: it has the pixels of the image frame to which it refers (PS3.3 A.51). Codes: those of
  * dicom_inherit; WRITE_FAILED (with errno: -ENOSPC, -EIO and so on); SEG_TOO_LARGE (more than 2^32 - 2 bytes of pixel
  * data, PS3.5 7.1); SEGMENTS_OVERLAP (LABELMAP without overlap_last: names both labels and a voxel); SEG_EMPTY if no voxel is set and empty frames are omitted; NO_GEOMETRY; OUT_OF_MEMORY;
  * SEG_REQUEST_INVALID, a defect of the caller.

@@ -113,6 +113,7 @@ stream_frame_groups(void *context, bool write)
     struct seg_writer *w = context;
     const struct seg_plan *plan = &w->plan;
     const bool labelmap = w->request->type == SEG_LABELMAP;
+    const struct geometry_stack *stack = w->request->source.stack;
     uint64_t size = 0;
     for (int32_t s = 0; s < plan->segment_count; s++) {
         for (int32_t p = 0; p < plan->plane_count; p++) {
@@ -122,10 +123,12 @@ stream_frame_groups(void *context, bool write)
             struct element_buffer *to = &w->out.item;
             const uint32_t indices[2] = {w->plan.segment_index[s], w->plan.plane_index[p]};
             const uint16_t number = (uint16_t)(s + 1);
+            char label[16];
+            snprintf(label, sizeof(label), "%d", stack->planes[p].frame + 1);
             size_t groups = element_open_item(to);
 
             stack_add_derivation(&w->out, to, p);
-            stack_add_frame_content(to, indices + labelmap, 2 - labelmap);
+            stack_add_frame_content(to, indices + labelmap, 2 - labelmap, stack->flat ? label : NULL);
             stack_add_plane_position(&w->out, to, p);
             stack_add_measures(&w->out, to, p);
 

@@ -89,7 +89,8 @@ struct sr_request {
      * stack, equipment, pipeline and time are read, and there may be no segments. The SEG is not needed either if all
      * measured segments have an origin. Then the groups refer to the objects from which the segments were taken. A
      * region of an RT Structure Set is 130488, DCM, "Region in Space" (TID 1411). Its number is a HAS CONCEPT MOD,
-     * because neither class allows HAS PROPERTIES there (PS3.3 A.35.2.3.1.2, A.35.13.3.1.2).
+     * because neither class allows HAS PROPERTIES there (PS3.3 A.35.2.3.1.2, A.35.13.3.1.2). Groups of a 2-D image refer
+     * to its frame, and there are neither a frame of reference nor paths.
      */
     const struct seg_request *seg;
     const struct derived_identity *seg_identity; /* of the SEG; NULL without SEG */

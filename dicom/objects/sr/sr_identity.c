@@ -73,7 +73,9 @@ sr_absence(const struct sr_measurement *measurement)
 bool
 sr_has_path(const struct sr_request *request, const struct sr_measurement *measurement)
 {
-    return request->comprehensive_3d && measurement->has_path && !sr_absence(measurement);
+    /* A path is in the frame of reference, which a 2-D image has not. */
+    return request->comprehensive_3d && measurement->has_path && !request->seg->source.stack->flat &&
+           !sr_absence(measurement);
 }
 
 bool

@@ -34,12 +34,60 @@ modality_of(const struct dicom_instance *instance)
         {{"CT", "DCM", "Computed Tomography"}, {"25045-6", "LN", "CT unspecified body region"}},
         {{"MR", "DCM", "Magnetic Resonance"}, {"25056-3", "LN", "MRI unspecified body region"}},
         {{"PT", "DCM", "Positron emission tomography"}, {"44136-0", "LN", "PET unspecified body region"}},
+        {{"CR", "DCM", "Computed Radiography"}, {"43468-8", "LN", "XR unspecified body region"}},
+        {{"DX", "DCM", "Digital Radiography"}, {"43468-8", "LN", "XR unspecified body region"}},
+        {{"MG", "DCM", "Mammography"}, {"43468-8", "LN", "XR unspecified body region"}},
+        {{"RF", "DCM", "Radiofluoroscopy"}, {"43468-8", "LN", "XR unspecified body region"}},
+        {{"XA", "DCM", "X-Ray Angiography"}, {"77343006", "SCT", "Angiography"}},
+        {{"US", "DCM", "Ultrasound"}, {"363679005", "SCT", "Imaging procedure"}},
     };
     for (size_t i = 0; i < sizeof(modalities) / sizeof(modalities[0]); i++) {
         if (strcmp(modalities[i].code.value, instance->modality) == 0)
             return &modalities[i];
     }
     return NULL;
+}
+
+/* Returns the numbers of the stack's frames in an instance, separated by backslashes. Returns
+ * NULL if all frames are used or memory is short. */
+static char *
+frame_numbers(struct sr_writer *w, int32_t instance)
+{
+    const struct geometry_stack *stack = w->request->seg->source.stack;
+    const struct dicom_instance *source = w->request->seg->source.instances[instance];
+    const int32_t all = source->multi_frame ? source->frame_count : 0;
+    int32_t count = 0;
+    for (int32_t p = 0; p < stack->plane_count && count < all; p++)
+        count += stack->planes[p].instance == instance;
+    if (count == all)
+        return NULL;
+    const size_t size = (size_t)count * 12 + 1;
+    char *numbers = calloc(size, 1);
+    if (!numbers) {
+        element_fail(&w->set.elements, -ENOMEM);
+        return NULL;
+    }
+    size_t length = 0;
+    for (int32_t p = 0; p < stack->plane_count; p++) {
+        if (stack->planes[p].instance == instance)
+            length += (size_t)snprintf(numbers + length, size - length, "%s%d", length > 0 ? "\\" : "",
+                                       stack->planes[p].frame + 1);
+    }
+    return numbers;
+}
+
+/* Adds references to the source images, with the frames of those that the stack does not use whole. */
+static void
+put_source_images(struct sr_writer *w, const struct coded_concept *concept)
+{
+    for (int32_t i = 0; i < w->source_count; i++) {
+        char *frames = frame_numbers(w, w->sources[i]);
+        const struct sr_image image = {.class_uid = sr_source(w, i)->sop_class_uid,
+                                       .instance_uid = sr_source(w, i)->sop_instance_uid,
+                                       .frames = frames};
+        sr_add_image(w, concept, &image);
+        free(frames);
+    }
 }
 
 static void
@@ -55,17 +103,22 @@ put_image_library(struct sr_writer *w)
         sr_add_code(w, SR_HAS_ACQ_CONTEXT, DCM("121139", "Modality"), &modality->code);
     sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("110910", "Pixel Data Rows"), stack->rows, &pixels);
     sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("110911", "Pixel Data Columns"), stack->columns, &pixels);
-    if (first->frame_of_reference_uid[0] != '\0')
+    /* TID 1604 is for images with a place in the patient, TID 1603 for others. */
+    if (first->frame_of_reference_uid[0] != '\0' && !stack->flat)
         sr_add_uid(w, SR_HAS_ACQ_CONTEXT, DCM("112227", "Frame of Reference UID"), first->frame_of_reference_uid);
-    sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("111026", "Horizontal Pixel Spacing"), stack->spacing[0], &millimeter);
-    sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("111066", "Vertical Pixel Spacing"), stack->spacing[1], &millimeter);
+    if (geometry_is_in_mm(stack)) {
+        sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("111026", "Horizontal Pixel Spacing"), stack->spacing[0], &millimeter);
+        sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("111066", "Vertical Pixel Spacing"), stack->spacing[1], &millimeter);
+    }
     if (stack->plane_count > 1 && !stack->uneven)
         sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("112226", "Spacing between slices"), stack->spacing[2], &millimeter);
-    for (int32_t i = 0; i < w->source_count; i++) {
+    for (int32_t i = 0; i < w->source_count && !stack->flat; i++) {
         const struct sr_image image = {.class_uid = sr_source(w, i)->sop_class_uid,
                                        .instance_uid = sr_source(w, i)->sop_instance_uid};
         sr_add_image(w, NULL, &image);
     }
+    if (stack->flat)
+        put_source_images(w, NULL);
     sr_end(w, &group);
     if (w->request->result_count > 0) {
         group = sr_begin_container(w, DCM("126200", "Image Library Group"));
@@ -234,35 +287,11 @@ put_where(struct sr_writer *w, const struct sr_group *group)
         sr_begin_children(w, &item);
     put_provenance(w, segment);
     sr_end(w, &item);
-    sr_add_uid(w, SR_CONTAINS, DCM("121232", "Source series for segmentation"), sr_source(w, 0)->series_uid);
-}
-
-/* Returns the numbers of the stack's frames in an instance, separated by backslashes. Returns
- * NULL if all frames are used or memory is short. */
-static char *
-frame_numbers(struct sr_writer *w, int32_t instance)
-{
-    const struct geometry_stack *stack = w->request->seg->source.stack;
-    const struct dicom_instance *source = w->request->seg->source.instances[instance];
-    const int32_t all = source->multi_frame ? source->frame_count : 0;
-    int32_t count = 0;
-    for (int32_t p = 0; p < stack->plane_count && count < all; p++)
-        count += stack->planes[p].instance == instance;
-    if (count == all)
-        return NULL;
-    const size_t size = (size_t)count * 12 + 1;
-    char *numbers = calloc(size, 1);
-    if (!numbers) {
-        element_fail(&w->set.elements, -ENOMEM);
-        return NULL;
-    }
-    size_t length = 0;
-    for (int32_t p = 0; p < stack->plane_count; p++) {
-        if (stack->planes[p].instance == instance)
-            length += (size_t)snprintf(numbers + length, size - length, "%s%d", length > 0 ? "\\" : "",
-                                       stack->planes[p].frame + 1);
-    }
-    return numbers;
+    /* The series of a 2-D image has others, of which the segment has no part. */
+    if (w->request->seg->source.stack->flat)
+        put_source_images(w, DCM("121233", "Source image for segmentation"));
+    else
+        sr_add_uid(w, SR_CONTAINS, DCM("121232", "Source series for segmentation"), sr_source(w, 0)->series_uid);
 }
 
 static void
@@ -273,14 +302,7 @@ put_group(struct sr_writer *w, const struct sr_group *group)
     if (group->segment == SR_WHOLE_VOLUME) {
         /* The images of the stack (TID 1501), each with its purpose of CID 7551. */
         put_algorithm(w);
-        for (int32_t i = 0; i < w->source_count; i++) {
-            char *frames = frame_numbers(w, w->sources[i]);
-            const struct sr_image image = {.class_uid = sr_source(w, i)->sop_class_uid,
-                                           .instance_uid = sr_source(w, i)->sop_instance_uid,
-                                           .frames = frames};
-            sr_add_image(w, DCM("121112", "Source of Measurement"), &image);
-            free(frames);
-        }
+        put_source_images(w, DCM("121112", "Source of Measurement"));
     } else {
         /* The measured segment (TID 1411). */
         const struct seg_segment *segment = &w->request->seg->segments[group->segment];

@@ -184,11 +184,36 @@ class SrVerifier
         walk.text(context, CODE_DCM_DeviceObserverModelName, "noctuled");
         walk.text(context, CODE_DCM_DeviceObserverSerialNumber, lines(seg_.source.device_serial_number));
         const std::string modality = sources_[0]->modality;
-        const Code procedure = modality == "CT"   ? Code("25045-6", "LN", "CT unspecified body region")
-                               : modality == "MR" ? Code("25056-3", "LN", "MRI unspecified body region")
-                               : modality == "PT" ? Code("44136-0", "LN", "PET unspecified body region")
-                                                  : Code(CODE_SCT_ImagingProcedure);
+        const Code procedure = modality == "CT"          ? Code("25045-6", "LN", "CT unspecified body region")
+                               : modality == "MR"        ? Code("25056-3", "LN", "MRI unspecified body region")
+                               : modality == "PT"        ? Code("44136-0", "LN", "PET unspecified body region")
+                               : modality == "XA"        ? Code("77343006", "SCT", "Angiography")
+                               : is_radiograph(modality) ? Code("43468-8", "LN", "XR unspecified body region")
+                                                         : Code(CODE_SCT_ImagingProcedure);
         walk.code(DSRTypes::RT_hasConceptMod, CODE_DCM_ProcedureReported, procedure);
+    }
+
+    static bool is_radiograph(const std::string &modality)
+    {
+        return modality == "CR" || modality == "DX" || modality == "MG" || modality == "RF";
+    }
+
+    static void check_flat_modality(Walk &walk, const std::string &modality)
+    {
+        static const std::map<std::string, const char *> names = {
+            {"CR", "Computed Radiography"}, {"DX", "Digital Radiography"}, {"MG", "Mammography"},
+            {"RF", "Radiofluoroscopy"},     {"XA", "X-Ray Angiography"},   {"US", "Ultrasound"}};
+        const auto name = names.find(modality);
+        if (name != names.end())
+            walk.code(DSRTypes::RT_hasAcqContext, CODE_DCM_Modality, {modality, "DCM", name->second});
+    }
+
+    /* Returns the frame that a reference to a 2-D image of several frames must have; else none. */
+    std::vector<int32_t> flat_frames(const struct dicom_instance &source) const
+    {
+        if (!seg_.source.stack->flat || source.frame_count < 2)
+            return {};
+        return {seg_.source.stack->planes[0].frame + 1};
     }
 
     void check_library(Walk &walk)
@@ -207,16 +232,20 @@ class SrVerifier
             walk.code(context, CODE_DCM_Modality, {"MR", "DCM", "Magnetic Resonance"});
         else if (modality == "PT")
             walk.code(context, CODE_DCM_Modality, {"PT", "DCM", "Positron emission tomography"});
+        else
+            check_flat_modality(walk, modality);
         walk.number(context, CODE_DCM_PixelDataRows, stack.rows, pixels);
         walk.number(context, CODE_DCM_PixelDataColumns, stack.columns, pixels);
-        if (sources_[0]->frame_of_reference_uid[0] != '\0')
+        if (sources_[0]->frame_of_reference_uid[0] != '\0' && !stack.flat)
             walk.uid(context, CODE_DCM_FrameOfReferenceUID, sources_[0]->frame_of_reference_uid);
-        walk.number(context, CODE_DCM_HorizontalPixelSpacing, stack.spacing[0], millimeter);
-        walk.number(context, CODE_DCM_VerticalPixelSpacing, stack.spacing[1], millimeter);
+        if (!stack.flat || stack.spacing_source != DICOM_SPACING_NONE) {
+            walk.number(context, CODE_DCM_HorizontalPixelSpacing, stack.spacing[0], millimeter);
+            walk.number(context, CODE_DCM_VerticalPixelSpacing, stack.spacing[1], millimeter);
+        }
         if (stack.plane_count > 1 && !stack.uneven)
             walk.number(context, CODE_DCM_SpacingBetweenSlices, stack.spacing[2], millimeter);
         for (const struct dicom_instance *source : sources_)
-            walk.image(nullptr, {source->sop_class_uid, source->sop_instance_uid, 0, {}});
+            walk.image(nullptr, {source->sop_class_uid, source->sop_instance_uid, 0, flat_frames(*source)});
         walk.up();
         if (request_.result_count > 0) {
             walk.container(CODE_DCM_ImageLibraryGroup);
@@ -300,7 +329,12 @@ class SrVerifier
         walk.down();
         check_provenance(walk, segment);
         walk.up();
-        walk.uid(DSRTypes::RT_contains, CODE_DCM_SourceSeriesForSegmentation, sources_[0]->series_uid);
+        const struct dicom_instance &source = *sources_[0];
+        const Code source_image = CODE_DCM_SourceImageForSegmentation;
+        if (seg_.source.stack->flat)
+            walk.image(&source_image, {source.sop_class_uid, source.sop_instance_uid, 0, flat_frames(source)});
+        else
+            walk.uid(DSRTypes::RT_contains, CODE_DCM_SourceSeriesForSegmentation, source.series_uid);
     }
 
     void check_provenance(Walk &walk, const struct seg_segment &segment)

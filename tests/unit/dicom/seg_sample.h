@@ -260,6 +260,16 @@ seg_sample_make(struct seg_sample *sample, const struct seg_sample_shape *shape)
     };
 }
 
+/* Makes the stack one frame of a 2-D image: of the only instance, or of the first. */
+static inline void
+seg_sample_flatten(struct seg_sample *sample, int32_t frame)
+{
+    sample->stack.planes[0] = (struct geometry_plane){.instance = 0, .frame = frame};
+    sample->stack.plane_count = 1;
+    sample->stack.has_geometry = false;
+    sample->stack.flat = true;
+}
+
 static inline void
 seg_sample_free(struct seg_sample *sample)
 {

@@ -381,6 +381,62 @@ START_TEST(geometry_is_needed)
 
 END_TEST
 
+/*
+ * A frame of a 2-D image has no Frame of Reference, place and spacing of its own: it refers to the frame of its source (PS3.3
+ * A.51.3). The source of the sample has a Frame of Reference, which must be left out.
+ */
+START_TEST(a_frame_of_a_2d_image)
+{
+    const enum seg_type type = (enum seg_type)(_i / 2);
+    struct seg_sample_shape shape = odd;
+    shape.multi_frame = _i % 2;
+    shape.fractional = type == SEG_FRACTIONAL;
+    drop();
+    seg_sample_make(&sample, &shape);
+    sample.request.type = type;
+    if (shape.fractional)
+        seg_sample_set_map(&sample, 1, 4, 2, 0, 65535);
+    else
+        seg_sample_set(&sample, 1, 4, 2, 0);
+    seg_sample_flatten(&sample, shape.multi_frame ? 3 : 0);
+    written_take(&object);
+    ck_assert_int_eq(object.summary.frames, 1);
+    ck_assert_int_eq(written_count(&object,
+                                   "\x20\x00\x20\x00"
+                                   "CS\0\0",
+                                   8),
+                     1); /* Patient Orientation, empty */
+    ck_assert_int_eq(written_count(&object, "\x20\x00\x52\x00UI", 6), 0);
+    ck_assert_int_eq(written_count(&object, "\x20\x00\x40\x10LO", 6), 0);
+    ck_assert_int_eq(written_count(&object, "\x20\x00\x13\x91SQ", 6), 0); /* Plane Position, Plane Orientation */
+    ck_assert_int_eq(written_count(&object, "\x20\x00\x16\x91SQ", 6), 0);
+    ck_assert_int_eq(written_count(&object, "\x28\x00\x10\x91SQ", 6), 0); /* Pixel Measures */
+    ck_assert_int_eq(written_count(&object,
+                                   "\x08\x00\x60\x11IS\x02\x00"
+                                   "4 ",
+                                   10),
+                     shape.multi_frame);
+    ck_assert_int_eq(written_count(&object, "\x20\x00\x53\x94LO\x02\x00", 8), 1); /* Frame Label */
+    if (!shape.multi_frame)
+        return;
+    written_expect_damage(&object, written_find_value(&object, 0x00081160, "IS", 1), '4' ^ '3', "which is not a plane");
+    sample.stack.planes[0].frame = 2;
+    ck_assert_int_eq(verify_sample(object.path, &error), -EBADMSG); /* its UID is that of another frame */
+}
+
+END_TEST
+
+/* The stack of a 2-D image is one frame of the image itself. */
+START_TEST(frames_of_several_2d_images_are_refused)
+{
+    seg_sample_flatten(&sample, 0);
+    sample.stack.plane_count = 2;
+    ck_assert_int_eq(written_try(&object, &error), -EINVAL);
+    ck_assert_int_eq(error.code, CODE_NO_GEOMETRY);
+}
+
+END_TEST
+
 START_TEST(incomplete_requests_are_refused)
 {
     for (int i = 0; i < 11; i++) {
@@ -669,6 +725,8 @@ main(void)
     tcase_add_test(tests, names_in_utf8_are_declared_as_utf8);
     tcase_add_test(tests, invalid_optional_values_are_omitted);
     tcase_add_test(tests, geometry_is_needed);
+    tcase_add_loop_test(tests, a_frame_of_a_2d_image, 0, 6);
+    tcase_add_test(tests, frames_of_several_2d_images_are_refused);
     tcase_add_test(tests, incomplete_requests_are_refused);
     tcase_add_test(tests, an_unreadable_source_is_reported);
     tcase_add_test(tests, four_gib_are_too_much);

@@ -361,6 +361,39 @@ START_TEST(the_volume_of_some_frames)
 
 END_TEST
 
+/*
+ * A segment of a 2-D image refers to its frame, not to the series, in the library and as source of the segmentation. The
+ * spacing is there only if it is known, and the frame of reference of the source is not.
+ */
+START_TEST(a_frame_of_a_2d_image)
+{
+    static const char number[] = "\x08\x00\x60\x11IS\x02\x00"
+                                 "4 ";
+    struct sr_sample_shape image = shape;
+    image.seg.multi_frame = _i % 2;
+    remake(&image);
+    seg_sample_flatten(&sample.seg, image.seg.multi_frame ? 3 : 0);
+    sample.seg.stack.spacing_source = _i < 2 ? DICOM_SPACING_NONE : DICOM_SPACING_IMAGER;
+    strcpy(sample.seg.storage[0].modality, _i < 2 ? "US" : "DX");
+    sample.request.comprehensive_3d = true;
+    sample.measurements[0].has_path = true;
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "Source series for segmentation"), 0);
+    ck_assert_int_eq(written_count_text(&object, "Source image for segmentation"), 2);
+    ck_assert_int_eq(written_count(&object, number, 10), image.seg.multi_frame ? 3 : 0); /* library, two segments */
+    ck_assert_int_eq(written_count_text(&object, "Horizontal Pixel Spacing"), _i < 2 ? 0 : 1);
+    ck_assert_int_eq(written_count_text(&object, "Vertical Pixel Spacing"), _i < 2 ? 0 : 1);
+    ck_assert_int_eq(written_count_text(&object, "Spacing between slices"), 0);
+    ck_assert_int_eq(written_count_text(&object, _i < 2 ? "Ultrasound" : "Digital Radiography"), 1);
+    ck_assert_int_eq(written_count_text(&object, "1.2.3.4.3"), 0);
+    ck_assert_int_eq(written_count_text(&object, "SCOORD3D"), 0);
+    if (image.seg.multi_frame)
+        written_expect_damage(&object, written_find_value(&object, 0x00081160, "IS", 1), '4' ^ '5',
+                              "the image library");
+}
+
+END_TEST
+
 START_TEST(a_latin_1_patient)
 {
     struct sr_sample_shape latin = shape;
@@ -551,6 +584,7 @@ main(void)
     tcase_add_test(tests, the_whole_volume);
     tcase_add_test(tests, the_whole_volume_and_a_segment);
     tcase_add_test(tests, the_volume_of_some_frames);
+    tcase_add_loop_test(tests, a_frame_of_a_2d_image, 0, 4);
     tcase_add_test(tests, a_latin_1_patient);
     tcase_add_test(tests, a_reason_beyond_ascii);
     tcase_add_test(tests, an_unconvertible_patient_name);
