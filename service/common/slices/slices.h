@@ -9,7 +9,7 @@
  *     16   3 u32      columns, rows, slices
  *     28   u8         pixel type (enum image_pixel)
  *     29   u8         1: MONOCHROME1, low values are white
- *     30   u8         1: spacing, origin and axes are known
+ *     30   u8         bit 0: spacing, origin and axes are known; bit 1: the spacing of a 2-D image is known
  *     31   u8         the largest shift of a block: values are rounded to multiples of at most 2^this. 0: all are exact
  *     32   u32        number of segments
  *     36   u32        number of rescales: 1, or one per slice
@@ -79,6 +79,7 @@ struct slices_volume {
     int32_t size[3]; /* columns, rows, slices */
     enum image_pixel pixel;
     bool monochrome1, has_geometry;
+    bool in_mm; /* spacing[0] and [1] are mm; else they are 1. True with geometry */
     double spacing[3], origin[3], axes[9];
     double window[2]; /* values that are black and white */
     char unit[SLICES_UNIT];

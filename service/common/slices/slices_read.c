@@ -95,6 +95,7 @@ slices_take_fixed(const uint8_t *head, struct slices_volume *volume)
     volume->pixel = (enum image_pixel)head[28];
     volume->monochrome1 = head[29] & 1;
     volume->has_geometry = head[30] & 1;
+    volume->in_mm = head[30] & 3;
     volume->step = 1 << head[HEAD_SHIFT];
     volume->segment_count = (int32_t)segments;
     volume->rescale_count = (int32_t)rescales;

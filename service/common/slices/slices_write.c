@@ -377,7 +377,7 @@ slices_put_head(const struct slices_volume *volume, uint8_t *head, size_t size)
         slices_put_32(head + 16 + 4 * i, (uint32_t)volume->size[i]);
     head[28] = (uint8_t)volume->pixel;
     head[29] = volume->monochrome1;
-    head[30] = volume->has_geometry;
+    head[30] = (uint8_t)(volume->has_geometry | (volume->in_mm && !volume->has_geometry) << 1);
     slices_put_32(head + 32, (uint32_t)volume->segment_count);
     slices_put_32(head + 36, (uint32_t)volume->rescale_count);
     memcpy(head + 40, volume->spacing, sizeof volume->spacing);

@@ -89,13 +89,19 @@ drawing_caption(const struct drawing *drawing, const struct panel *panel, bool t
     const struct geometry_stack *stack = drawing->request->stack;
     char number[32] = "", place[ORIENTATION_PLACE_SIZE] = "";
     const char *name = "";
-    if (!panel->reformatted && total)
+    const struct geometry_plane *plane = &stack->planes[panel->through == 2 ? panel->at : 0];
+    const int32_t frames = drawing->request->instances[plane->instance]->frame_count;
+    if (stack->flat && frames > 1)
+        snprintf(number, sizeof number, "frame %d/%d", plane->frame + 1, frames);
+    else if (stack->flat)
+        number[0] = '\0'; /* the image is not one of several */
+    else if (!panel->reformatted && total)
         snprintf(number, sizeof number, "%d/%d", panel->at + 1, stack->plane_count);
     else if (panel->through == 2)
         snprintf(number, sizeof number, "%d", panel->at + 1);
     if (stack->has_geometry) {
         const double *axis = stack->axes + 3 * (size_t)panel->through, *origin = stack->origin;
-        double position = stack->planes[panel->through == 2 ? panel->at : 0].position;
+        double position = plane->position;
         if (panel->through != 2)
             position = axis[0] * origin[0] + axis[1] * origin[1] + axis[2] * origin[2] +
                        panel->at * stack->spacing[panel->through];

@@ -19,11 +19,15 @@ enum { DRAWING_TEXT_SIZE = 320 };
 /* Greys of texts and of the ground, 0 to 255. */
 enum { DRAWING_LIGHT = 237, DRAWING_GROUND = 23, DRAWING_BLACK = 0 };
 
+/* Unit of an area whose pixels have no known size. */
+#define DRAWING_PIXELS "pixels"
+
 struct drawing_segment {
     const struct image_mask *mask;
     double color[3];   /* RGB, 0..1 */
     const char *label; /* UTF-8 */
-    double millilitres;
+    double amount;     /* shown after the label */
+    const char *unit;
 };
 
 /* All borrowed. */

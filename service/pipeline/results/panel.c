@@ -48,7 +48,7 @@ panel_voxels(const struct geometry_stack *stack, int axis)
 double
 panel_spacing(const struct geometry_stack *stack, int axis)
 {
-    return stack->has_geometry ? stack->spacing[axis] : 1;
+    return stack->has_geometry || stack->flat ? stack->spacing[axis] : 1;
 }
 
 /* --------------------------------------------------------------------------- coordinates --- */

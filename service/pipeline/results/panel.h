@@ -56,8 +56,7 @@ struct panel {
 };
 
 /*
- * Returns the number of voxels on an axis of the stack, and their distance in mm (1 without
- * geometry).
+ * Returns the number of voxels on an axis of the stack, and their distance in mm (1 if it is not known).
  */
 int32_t panel_voxels(const struct geometry_stack *stack, int axis);
 double panel_spacing(const struct geometry_stack *stack, int axis);

@@ -45,10 +45,12 @@ result_slices_write(const struct results *results, const struct preview_style *s
                                    .pixel = stack->pixel,
                                    .monochrome1 = first->monochrome1,
                                    .has_geometry = stack->has_geometry,
+                                   .in_mm = stack->has_geometry || (stack->flat && geometry_is_in_mm(stack)),
                                    .spacing = {1, 1, 1},
                                    .window = {style->low, style->high}};
-    if (stack->has_geometry) {
+    if (volume.in_mm)
         memcpy(volume.spacing, stack->spacing, sizeof volume.spacing);
+    if (stack->has_geometry) {
         memcpy(volume.origin, stack->origin, sizeof volume.origin);
         memcpy(volume.axes, stack->axes, sizeof volume.axes);
     }

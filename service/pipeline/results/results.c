@@ -14,6 +14,7 @@
 #include "service/common/clock.h"
 #include "service/common/slices/slices.h"
 #include "service/common/volume/volume_file.h"
+#include "service/pipeline/flat_image.h"
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/row.h"
 #include "service/pipeline/segment/object.h"
@@ -52,6 +53,33 @@ results_take_codes(const struct provenance *provenance, struct seg_segment *segm
     }
     if (!segment->region.value)
         segment->region = provenance->region;
+}
+
+/* Sets the area of a segment of a 2-D image, which has no volume. Without mm, or beyond the region that has them: pixels. */
+static void
+results_size_area(const struct results *results, size_t i, struct drawing_segment *segment)
+{
+    const struct geometry_stack *stack = results->request->stack;
+    const struct image_mask *mask = &results->request->segmentation->masks[i];
+    const bool in_mm = flat_image_lengths(stack, mask->bits) == FEATURE_PRESENT;
+    segment->amount = (double)mask->voxels * (in_mm ? stack->spacing[0] * stack->spacing[1] : 1);
+    segment->unit = in_mm ? "mm\302\262" : DRAWING_PIXELS;
+}
+
+/* States the origin of lengths in a 2-D image (spacing.def). */
+static void
+results_tell_lengths(struct results *results)
+{
+    static const char *const meanings[DICOM_SPACINGS] = {
+#define SPACING(id, word, meaning) meaning,
+#include "dicom/read/image/spacing.def"
+#undef SPACING
+    };
+    const struct geometry_stack *stack = results->request->stack;
+    if (stack->flat && geometry_is_in_mm(stack))
+        snprintf(results->lengths, sizeof results->lengths, "Lengths: %s", meanings[stack->spacing_source]);
+    else if (stack->flat)
+        snprintf(results->lengths, sizeof results->lengths, "No lengths: the header has no spacing in mm");
 }
 
 static void
@@ -100,8 +128,11 @@ results_describe_segment(struct results *results, size_t i)
         .mask = &found->masks[i],
         .color = {segment->color[0], segment->color[1], segment->color[2]},
         .label = segment->label,
-        .millilitres = results->report->segments[i].millilitres,
+        .amount = results->report->segments[i].millilitres,
+        .unit = "ml",
     };
+    if (results->request->stack->flat)
+        results_size_area(results, i, &results->preview_segments[n]);
 }
 
 /*
@@ -256,6 +287,7 @@ results_describe_segments(struct results *results)
     if (!results->segments || !results->fractional_segments || !results->grid_segments ||
         !results->fractional_grid_segments || !results->preview_segments || !results->parameters)
         return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
+    results_tell_lengths(results);
     int rc = results_make_identity(results);
     if (rc == 0)
         rc = on_planes_make(results->request, &results->placed, &results->report->error);
@@ -471,7 +503,7 @@ preview_start(struct results *results, struct preview_task *task)
                                  .segment_count = results->segment_count,
                                  .warnings = results->warnings,
                                  .warning_count = results->warning_count,
-                                 .note = request->grid->text,
+                                 .note = results->lengths[0] ? results->lengths : request->grid->text,
                                  .window = {request->pipeline->preview_window[0], request->pipeline->preview_window[1]},
                                  .threads = request->threads};
     *task = (struct preview_task){.results = results, .slices_fd = -1, .failed = "preview.png"};

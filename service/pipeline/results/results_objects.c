@@ -189,7 +189,7 @@ sr_make(const struct results *results, struct result_file *file)
     const struct seg_request seg = results_seg_request(results, has_seg ? "seg.dcm" : "");
     struct derived_identity identity;
     struct measurements measurements;
-    char parameters[sizeof request->grid->text + sizeof results->report->suv.text + 2];
+    char parameters[sizeof request->grid->text + sizeof results->report->suv.text + sizeof results->lengths + 2];
     const bool root = request->pipeline->sr_class == CONF_SR_COMPREHENSIVE_3D;
     struct sr_result *list = NULL;
     size_t groups = 0;
@@ -204,7 +204,8 @@ sr_make(const struct results *results, struct result_file *file)
         if (has_seg || group->segment == SR_WHOLE_VOLUME || seg.segments[group->segment].origin)
             measurements.groups[groups++] = *group;
     }
-    snprintf(parameters, sizeof parameters, "%s%s%s", request->grid->text,
+    /* A 2-D image is neither straightened nor in SUV. */
+    snprintf(parameters, sizeof parameters, "%s%s%s%s", results->lengths, request->grid->text,
              request->grid->text[0] && results->report->suv.given ? "; " : "", results->report->suv.text);
     struct sr_request report = {
         .seg = &seg,

@@ -53,6 +53,7 @@ struct results {
     size_t warning_count;
     struct seg_segment *segments;
     struct drawing_request drawing;  /* of the preview and the pictures */
+    char lengths[160];               /* the origin of lengths in a 2-D image; "": a volume */
     struct picture_frames *pictures; /* NULL: none */
     bool burned_in, recognizable;    /* the source's pixels identify the patient */
     struct on_planes placed;

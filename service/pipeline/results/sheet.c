@@ -90,16 +90,17 @@ lay_out_warnings(struct sheet *sheet, int top)
     return top > first ? top + sheet->gap : top;
 }
 
-/* Formats the volume with three significant digits; whole millilitres from 100 on. */
+/* Formats the volume or area with three significant digits; whole units from 100 on. */
 static void
 legend_text(const struct drawing_segment *segment, char text[DRAWING_TEXT_SIZE])
 {
-    const double ml = segment->millilitres;
-    const int decimals = ml >= 100 || ml == 0 ? 0 : ml >= 10 ? 1 : ml >= 1 ? 2 : 3;
-    snprintf(text, DRAWING_TEXT_SIZE, "%s %.*f ml", segment->label, decimals, ml);
+    const double amount = segment->amount;
+    const bool whole = amount >= 100 || amount == 0 || strcmp(segment->unit, DRAWING_PIXELS) == 0;
+    const int decimals = whole ? 0 : amount >= 10 ? 1 : amount >= 1 ? 2 : 3;
+    snprintf(text, DRAWING_TEXT_SIZE, "%s %.*f %s", segment->label, decimals, amount, segment->unit);
 }
 
-/* Cuts the label, so that the volume stays readable. */
+/* Cuts the label, so that the amount stays readable. */
 static void
 add_legend_entry(struct sheet *sheet, struct box box, int segment)
 {

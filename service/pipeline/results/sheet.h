@@ -1,7 +1,7 @@
 /*
  * sheet.h - the overview of a segmentation on one sheet.
  *
- * From top to bottom: warnings; a legend (colour, label and volume of each segment); the axial, coronal and sagittal
+ * From top to bottom: warnings; a legend (colour, label and volume or area of each segment); the axial, coronal and sagittal
  * planes with most segmented voxels, if the volume has geometry and is thick enough; up to twelve slices of the stack,
  * spread over those with a segment; the grey window (grey_window.h), a note, and "not for diagnosis".
  *

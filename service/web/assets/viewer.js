@@ -164,7 +164,8 @@
       view: about.planes[root.dataset.view] ? root.dataset.view : "ax", at: {}, low: about.window.low, high: about.window.high,
       fill: false, opacity: 0.35, overlay: true, shown: about.segments.map(function () { return true; })
     };
-    var plane = null, box = null, parts = {};
+    var plane = null, box = null, parts = {}, single = about.planes.ax.count === 1; /* of one slice, other views are a line */
+    if (single) state.view = "ax";
     VIEWS.forEach(function (view) { state.at[view[0]] = Math.floor((about.planes[view[0]].count - 1) / 2); });
     if (root.dataset.at) state.at[state.view] = Math.min(+root.dataset.at, about.planes[state.view].count - 1);
 
@@ -190,7 +191,7 @@
 
     function build() {
       var bar = make(null, "div", { class: "v-bar" }), set;
-      set = group(bar, "Plane");
+      set = group(single ? null : bar, "Plane");
       parts.views = VIEWS.map(function (view) {
         return button(set, view[1], view[0] === state.view, function () { state.view = view[0]; press(parts.views, this); show(); });
       });
@@ -228,6 +229,7 @@
       }
       parts.stage = make(null, "div", {
         class: "v-stage", tabindex: "0", role: "application", "aria-label":
+          single ? "Image. f fill, o overlay. Drag with the mouse to change the window" :
           "Slice. Arrow keys change the slice, Page Up and Page Down by ten; x, y, z the plane; f fill, o overlay. " +
           "Drag with the mouse to change the window, with a finger to change the slice"
       });
@@ -239,7 +241,7 @@
       parts.value = make(parts.stage, "span", { class: "v-value", "aria-hidden": "true" });
       var foot = make(null, "div", { class: "v-foot" });
       parts.where = make(foot, "output", { "aria-live": "polite" });
-      parts.slider = make(foot, "input", { type: "range", min: "0", step: "1", "aria-label": "Slice" });
+      parts.slider = make(single ? null : foot, "input", { type: "range", min: "0", step: "1", "aria-label": "Slice" });
       parts.slider.addEventListener("input", function () { go(+parts.slider.value); });
       if (about.error_max > 0)
         make(foot, "span", { class: "v-rounded" }, "Values are rounded to \u00b1" + withUnit(round(about.error_max)) + " at most");
@@ -291,7 +293,7 @@
 
     /* Fits the plane into the stage, with true proportions. */
     function fit(width, height) {
-      var of = about.planes[state.view], w = plane.columns * of.pixel_mm[0], h = plane.rows * of.pixel_mm[1];
+      var of = about.planes[state.view], w = plane.columns * (of.pixel_mm[0] || 1), h = plane.rows * (of.pixel_mm[1] || 1);
       var scale = Math.min(width / w, height / h);
       return { width: w * scale, height: h * scale, left: (width - w * scale) / 2, top: (height - h * scale) / 2 };
     }
@@ -326,7 +328,8 @@
         }
       });
       var name = VIEWS.filter(function (view) { return view[0] === state.view; })[0][1];
-      parts.where.textContent = name + " " + (state.at[state.view] + 1) + " of " + of.count + (plane.place ? ", " + plane.place : "");
+      parts.where.textContent = (single ? "The only slice" : name + " " + (state.at[state.view] + 1) + " of " + of.count) +
+        (plane.place ? ", " + plane.place : "");
       parts.told.textContent = withUnit("C " + parts.center.value + "  W " + parts.width.value);
       delete root.dataset.failed;
       root.dataset.shown = state.view + "/" + state.at[state.view];
@@ -334,6 +337,7 @@
 
     /* ------------------------------------------------------------------------ keys and pointers ---- */
 
+    function look(view) { if (!single) parts.views[view].click(); }
     function toggleOverlay() { state.overlay = !state.overlay; draw(); }
     /* Keys work while the stage has the focus, so that they take none from the rest of the page. */
     function onKey(event) {
@@ -341,7 +345,7 @@
         ArrowUp: function () { go(at + 1); }, ArrowRight: function () { go(at + 1); }, ArrowDown: function () { go(at - 1); },
         ArrowLeft: function () { go(at - 1); }, PageUp: function () { go(at + 10); }, PageDown: function () { go(at - 10); },
         Home: function () { go(0); }, End: function () { go(about.planes[state.view].count - 1); },
-        z: function () { parts.views[0].click(); }, y: function () { parts.views[1].click(); }, x: function () { parts.views[2].click(); },
+        z: function () { look(0); }, y: function () { look(1); }, x: function () { look(2); },
         f: function () { if (parts.styles) parts.styles[state.fill ? 0 : 1].click(); }, o: toggleOverlay
       };
       if (event.ctrlKey || event.altKey || event.metaKey || !keys[event.key]) return;
@@ -350,7 +354,7 @@
     }
 
     function onWheel(event) {
-      if (event.ctrlKey) return; /* zooms the page */
+      if (event.ctrlKey || single) return; /* zooms or scrolls the page */
       event.preventDefault();
       go(state.at[state.view] + (event.deltaY > 0 ? -1 : 1));
     }

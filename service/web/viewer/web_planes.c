@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -115,6 +116,13 @@ web_planes_rescales(const struct slices_volume *volume, const struct slices_layo
 
 /* ------------------------------------------------------------------------------ description ---- */
 
+/* Returns the spacing of an axis, or NAN if it is not known. */
+static double
+planes_mm(const struct slices_volume *volume, int axis)
+{
+    return volume->has_geometry || (volume->in_mm && axis < 2) ? volume->spacing[axis] : NAN;
+}
+
 static void
 planes_put_view(const struct slices_volume *volume, enum slices_view view, struct json *json)
 {
@@ -126,10 +134,10 @@ planes_put_view(const struct slices_volume *volume, enum slices_view view, struc
     json_integer(json, "columns", volume->size[layout.across]);
     json_integer(json, "rows", volume->size[layout.down]);
     json_begin_row(json, "pixel_mm");
-    json_number(json, NULL, volume->spacing[layout.across]);
-    json_number(json, NULL, volume->spacing[layout.down]);
+    json_number(json, NULL, planes_mm(volume, layout.across));
+    json_number(json, NULL, planes_mm(volume, layout.down));
     json_end_row(json);
-    json_number(json, "step_mm", volume->spacing[layout.through]);
+    json_number(json, "step_mm", planes_mm(volume, layout.through));
     json_begin_row(json, "edges"); /* left, right, top, bottom */
     for (int i = 0; i < 4; i++)
         json_string(json, NULL, edges[i]);

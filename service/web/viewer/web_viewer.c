@@ -19,13 +19,20 @@ struct viewer_place {
     int32_t at, count;
 };
 
+/* Returns whether the file has one slice, of which other views are a line. */
+static bool
+viewer_is_image(const struct slices_volume *volume)
+{
+    return volume->size[2] == 1;
+}
+
 /* Reads the plane from the request; the middle axial one by default. */
 static struct viewer_place
 viewer_find_place(const struct web_view *view, int64_t job, const char *page, const struct slices_volume *volume)
 {
     struct viewer_place place = {.job = job, .page = page};
     for (enum slices_view i = 0; i < SLICES_VIEWS; i++)
-        if (strcmp(view->request->values[REQUEST_view], slices_view_keys[i]) == 0)
+        if (strcmp(view->request->values[REQUEST_view], slices_view_keys[i]) == 0 && !viewer_is_image(volume))
             place.view = i;
     place.count = volume->size[slices_layout_of(volume, place.view).through];
     place.at = (place.count - 1) / 2;
@@ -102,9 +109,12 @@ viewer_put_plane(const struct web_view *view, const struct slices_volume *volume
     html_text(viewer_unit(volume), out);
     fprintf(out, "\"><figure><img src=\"api/v1/jobs/%" PRId64 "/planes/%s/%d.png\" ", place->job,
             slices_view_keys[place->view], place->at);
-    fprintf(out, "alt=\"The %s slice %d of %d with outlines of the segments\">", viewer_names[place->view],
-            place->at + 1, place->count);
-    fprintf(out, "<figcaption>%s slice %d of %d", viewer_names[place->view], place->at + 1, place->count);
+    if (viewer_is_image(volume))
+        fputs("alt=\"The image with outlines of the segments\"><figcaption>The only slice", out);
+    else
+        fprintf(out,
+                "alt=\"The %1$s slice %2$d of %3$d with outlines of the segments\"><figcaption>%1$s slice %2$d of %3$d",
+                viewer_names[place->view], place->at + 1, place->count);
     if (*text)
         fprintf(out, ", %s. Left edge: %s, upper edge: %s", text, edges[0], edges[2]);
     fputs("</figcaption></figure>", out);
@@ -114,7 +124,8 @@ viewer_put_plane(const struct web_view *view, const struct slices_volume *volume
         fputs(" at most. Segments are exact.</p>\n", out);
     }
     viewer_put_legend(volume, out);
-    viewer_put_steps(place, out);
+    if (!viewer_is_image(volume))
+        viewer_put_steps(place, out);
     fputs("</section>\n", out);
     web_assets_put(WEB_ASSET_VIEWER_SCRIPT, out);
 }

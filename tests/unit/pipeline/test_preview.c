@@ -250,8 +250,8 @@ make_scene(struct scene *scene)
     scene->segment_count = 1;
     scene->note = "";
     for (int i = 0; i < 12; i++)
-        scene->segments[i] =
-            (struct drawing_segment){.mask = &scene->mask, .color = {1, 0, 0}, .label = "Box", .millilitres = 12.76};
+        scene->segments[i] = (struct drawing_segment){
+            .mask = &scene->mask, .color = {1, 0, 0}, .label = "Box", .amount = 12.76, .unit = "ml"};
 }
 
 static struct drawing_request
@@ -799,7 +799,8 @@ vary_scene(struct scene *scene, unsigned seed)
     scene->segment_count = random_below(&state, 13);
     for (size_t i = 0; i < scene->segment_count; i++) {
         scene->segments[i].label = texts[random_below(&state, 4)];
-        scene->segments[i].millilitres = random_below(&state, 3) * 1234.5;
+        scene->segments[i].amount = random_below(&state, 3) * 1234.5;
+        scene->segments[i].unit = random_below(&state, 2) ? "ml" : DRAWING_PIXELS;
     }
     scene->warning_count = random_below(&state, 3);
     for (size_t i = 0; i < scene->warning_count; i++)
