@@ -168,8 +168,10 @@ put_image(struct picture_writer *w)
     if (request->only < 0) {
         snprintf(count, sizeof(count), "%d", request->slices);
         dataset_put_text(set, TAG_NumberOfFrames, "IS", count);
-        dataset_reach(set, TAG_FrameIncrementPointer);
-        element_at(&set->elements, TAG_FrameIncrementPointer, TAG_PageNumberVector);
+        if (request->slices > 1) { /* not allowed for one frame (PS3.3 C.7.6.6) */
+            dataset_reach(set, TAG_FrameIncrementPointer);
+            element_at(&set->elements, TAG_FrameIncrementPointer, TAG_PageNumberVector);
+        }
     }
     dataset_put_us(set, TAG_Rows, (uint16_t)request->rows);
     dataset_put_us(set, TAG_Columns, (uint16_t)request->columns);
@@ -221,7 +223,7 @@ picture_write_object(struct picture_writer *w)
     int error = stack_put_head(&w->out);
     if (error)
         return error;
-    if (request->only < 0)
+    if (request->only < 0 && request->slices > 1)
         put_page_numbers(w);
     dataset_put_series(set, request->series_number);
     dataset_put_text(set, TAG_PatientOrientation, "CS", "");

@@ -1,6 +1,6 @@
 /*
  * sr.h - measurements as a DICOM Structured Report (TID 1500 of PS3.16): a measurement group of TID 1411 for each
- * segment of a SEG object, and of TID 1501 for the whole volume.
+ * segment of a SEG object, or of TID 1410 in a 2-D image, and of TID 1501 for the whole volume.
  *
  * Enhanced SR Storage suffices for references to segments and images. Comprehensive 3D SR Storage has the same content,
  * and may be the root of the results of a job: it refers to all other objects. Our own writer encodes the report and

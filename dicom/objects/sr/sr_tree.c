@@ -1,12 +1,13 @@
 /*
  * sr_tree.c - content of a report: TID 1500 Measurement Report with 1204 (language), 1001 and 1004
- * (device observer), 1600 (image library), 1411 (measurement groups of segments) and 1501 (of
+ * (device observer), 1600 (image library), 1411 and, of 2-D images, 1410 (measurement groups of segments), and 1501 (of
  * images), of PS3.16. Items are in the order of the templates.
  */
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/objects/sr/sr_writer.h"
 #include "dicom/read/annotation/rtstruct.h"
 #include "dicom/value/tags.h"
+#include "dicom/write/mask_bits.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -256,15 +257,35 @@ put_provenance(struct sr_writer *w, const struct seg_segment *segment)
     sr_add_code(w, SR_HAS_CONCEPT_MOD, DCM("111000", "Algorithm Family"), &algorithm.family);
 }
 
+/*
+ * Returns the number of the SEG's frame with a segment of a 2-D image, from 1. Returns 0 if the segment has none, and for a
+ * volume.
+ */
+static int32_t
+segment_frame(const struct seg_request *seg, int32_t segment)
+{
+    const struct geometry_stack *stack = seg->source.stack;
+    int32_t frames = 0;
+    bool present = false;
+    for (int32_t i = 0; i <= segment && stack->flat; i++) {
+        const struct seg_segment *each = &seg->segments[i];
+        const struct mask_plane mask = {each->bits, each->words_per_row, stack->columns, stack->rows};
+        present = !seg->omit_empty_frames || mask_any(&mask);
+        frames += present;
+    }
+    return present ? frames : 0;
+}
+
 /* Puts a reference to the segment, in the SEG or in the object it was taken from. */
 static void
 put_where(struct sr_writer *w, const struct sr_group *group)
 {
     const struct seg_origin *origin = sr_origin(w->request, group);
     const struct seg_segment *segment = &w->request->seg->segments[group->segment];
+    const int32_t frame = origin ? 0 : segment_frame(w->request->seg, group->segment);
     struct sr_image reference = {.class_uid = SEG_SOP_CLASS_UID};
+    char number[16];
     if (origin && strcmp(origin->class_uid, RTSTRUCT_CLASS_UID) == 0) {
-        char number[16];
         const struct sr_image region = {.class_uid = origin->class_uid, .instance_uid = origin->instance_uid};
         struct sr_branch item = sr_begin_reference(w, "COMPOSITE", DCM("130488", "Region in Space"), &region);
         snprintf(number, sizeof(number), "%" PRId32, origin->number);
@@ -280,9 +301,14 @@ put_where(struct sr_writer *w, const struct sr_group *group)
         reference.segment = (uint16_t)origin->number;
     } else {
         reference.instance_uid = w->request->seg_identity->sop_instance_uid;
-        reference.segment = (uint16_t)(group->segment + 1);
+        reference.segment = frame > 0 ? 0 : (uint16_t)(group->segment + 1);
     }
-    struct sr_branch item = sr_begin_reference(w, "IMAGE", DCM("121191", "Referenced Segment"), &reference);
+    snprintf(number, sizeof(number), "%" PRId32, frame);
+    reference.frames = frame > 0 ? number : NULL;
+    /* The first is of a planar region (TID 1410). A region without pixels has no frame. */
+    struct sr_branch item = sr_begin_reference(
+        w, "IMAGE", frame > 0 ? DCM("121214", "Referenced Segmentation Frame") : DCM("121191", "Referenced Segment"),
+        &reference);
     if (segment->provenance)
         sr_begin_children(w, &item);
     put_provenance(w, segment);

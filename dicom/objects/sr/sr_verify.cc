@@ -295,7 +295,11 @@ class SrVerifier
                       code(segment.modifier));
         walk.up();
         const struct seg_origin *origin = sr_origin(&request_, &group);
-        if (!origin)
+        const int32_t frame = origin ? 0 : frame_of(group.segment);
+        if (frame > 0)
+            check_referenced(walk, segment,
+                             {UID_SegmentationStorage, request_.seg_identity->sop_instance_uid, 0, {frame}});
+        else if (!origin)
             check_referenced(walk, segment,
                              {UID_SegmentationStorage,
                               request_.seg_identity->sop_instance_uid,
@@ -322,10 +326,31 @@ class SrVerifier
         check_algorithm(walk);
     }
 
+    bool has_pixel(const struct seg_segment &segment) const
+    {
+        for (int32_t y = 0; segment.bits && y < seg_.source.stack->rows; y++)
+            for (int32_t x = 0; x < seg_.source.stack->columns; x++)
+                if (segment.bits[y * segment.words_per_row + x / 64] >> x % 64 & 1)
+                    return true;
+        return false;
+    }
+
+    /* Returns the frame of a segment of a 2-D image: one more than those of the segments before. 0: none. */
+    int32_t frame_of(int32_t segment) const
+    {
+        const auto has_frame = [this](const struct seg_segment &each) {
+            return !seg_.omit_empty_frames || has_pixel(each);
+        };
+        if (!seg_.source.stack->flat || !has_frame(seg_.segments[segment]))
+            return 0;
+        return 1 + static_cast<int32_t>(std::count_if(seg_.segments, seg_.segments + segment, has_frame));
+    }
+
     void check_referenced(Walk &walk, const struct seg_segment &segment, const Reference &reference)
     {
-        const Code referenced_segment = CODE_DCM_ReferencedSegment;
-        walk.image(&referenced_segment, reference);
+        const Code referenced =
+            reference.frames.empty() ? CODE_DCM_ReferencedSegment : CODE_DCM_ReferencedSegmentationFrame;
+        walk.image(&referenced, reference);
         walk.down();
         check_provenance(walk, segment);
         walk.up();

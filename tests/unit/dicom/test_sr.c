@@ -381,6 +381,23 @@ START_TEST(a_frame_of_a_2d_image)
     ck_assert_int_eq(written_count_text(&object, "Source series for segmentation"), 0);
     ck_assert_int_eq(written_count_text(&object, "Source image for segmentation"), 2);
     ck_assert_int_eq(written_count(&object, number, 10), image.seg.multi_frame ? 3 : 0); /* library, two segments */
+    /* The segments are empty, so the SEG has no frame of them; then both are of the same bits, its frames 1 and 2. */
+    ck_assert_int_eq(written_count_text(&object, "Referenced Segmentation Frame"), 0);
+    sample.seg.words[0] = 1;
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "Referenced Segmentation Frame"), 2);
+    ck_assert_int_eq(written_count_text(&object, "Referenced Segment "), 0);
+    ck_assert_int_eq(written_count(&object,
+                                   "\x08\x00\x60\x11IS\x02\x00"
+                                   "1 ",
+                                   10),
+                     1);
+    ck_assert_int_eq(written_count(&object,
+                                   "\x08\x00\x60\x11IS\x02\x00"
+                                   "2 ",
+                                   10),
+                     1);
+    ck_assert_int_eq(written_count(&object, "\x62\x00\x0B\x00US", 6), 0); /* Referenced Segment Number */
     ck_assert_int_eq(written_count_text(&object, "Horizontal Pixel Spacing"), _i < 2 ? 0 : 1);
     ck_assert_int_eq(written_count_text(&object, "Vertical Pixel Spacing"), _i < 2 ? 0 : 1);
     ck_assert_int_eq(written_count_text(&object, "Spacing between slices"), 0);
