@@ -110,6 +110,28 @@ flat_check_texture(struct flat_check *check, const struct texture_options *optio
         flat_lacks(check, NULL, options->resample ? "texture.resample" : "texture.filter", flat_spacing);
 }
 
+/*
+ * Structure sets are contours in the patient. A Parametric Map must have a Frame of Reference, and planes in it or a size of
+ * its pixels (PS3.3 A.75). A volume of NIfTI or NRRD has its voxels in mm.
+ */
+static void
+flat_check_results(struct flat_check *check)
+{
+    const struct conf_pipeline *pipeline = check->pipeline;
+    unsigned files = 0; /* of responses and maps of features */
+    for (size_t g = 0; g < pipeline->texture_count; g++) {
+        const struct texture_options *texture = &pipeline->texture[g];
+        files |= texture->response | (texture->voxelwise ? texture->voxelwise->files : 0);
+    }
+    if (pipeline->results & CONF_RESULT_RTSTRUCT)
+        flat_lacks(check, NULL, "\"rtstruct\" in results", flat_patient);
+    if ((pipeline->results & CONF_RESULT_PMAP) || (files >> TEXTURE_RESPONSE_PMAP & 1))
+        flat_lacks(check, NULL, "\"pmap\" (a Parametric Map, PS3.3 A.75)", flat_patient);
+    if (((pipeline->results & CONF_RESULT_FILES) || (files >> TEXTURE_RESPONSE_NIFTI & 1)) && !check->in_mm)
+        flat_lacks(check, NULL, pipeline->results & CONF_RESULT_CODES ? "\"codes\" in results" : "\"nifti\"",
+                   flat_spacing);
+}
+
 int
 flat_image_check(const struct conf_pipeline *pipeline, const struct geometry_stack *stack, const char *path,
                  struct error *error)
@@ -124,6 +146,7 @@ flat_image_check(const struct conf_pipeline *pipeline, const struct geometry_sta
     }
     for (size_t g = 0; g < pipeline->texture_count; g++)
         flat_check_texture(&check, &pipeline->texture[g]);
+    flat_check_results(&check);
     if (!check.option[0])
         return 0;
     return error_set_files(error, -EINVAL, CODE_FLAT_UNSUITABLE, path, NULL,

@@ -442,6 +442,24 @@ START_TEST(without_geometry_the_stack_is_axial)
 
 END_TEST
 
+/* A 2-D image has no geometry, and may have a spacing. */
+START_TEST(a_2d_image_may_have_a_spacing)
+{
+    struct case_of_slices *made = case_make((const int32_t[]){20, 18, 1}, IMAGE_UINT8, 1);
+    struct error error = {0};
+    made->volume.in_mm = _i;
+    const int fd = case_write(made, 1);
+    struct slices *file;
+    ck_assert_int_eq(slices_open(fd, &file, &error), 0);
+    ck_assert(!slices_volume_of(file)->has_geometry);
+    ck_assert_int_eq(slices_volume_of(file)->in_mm, _i);
+    slices_close(file);
+    close(fd);
+    case_free(made);
+}
+
+END_TEST
+
 START_TEST(all_of_the_head_is_read_back)
 {
     struct case_of_slices *made = case_make((const int32_t[]){20, 18, 9}, IMAGE_INT16, 5);
@@ -457,7 +475,7 @@ START_TEST(all_of_the_head_is_read_back)
     const struct slices_volume *read = slices_volume_of(file);
     ck_assert_mem_eq(read->size, volume->size, sizeof read->size);
     ck_assert_int_eq(read->pixel, volume->pixel);
-    ck_assert(read->monochrome1 && read->has_geometry);
+    ck_assert(read->monochrome1 && read->has_geometry && read->in_mm);
     ck_assert_mem_eq(read->spacing, volume->spacing, sizeof read->spacing);
     ck_assert_mem_eq(read->origin, volume->origin, sizeof read->origin);
     ck_assert_mem_eq(read->axes, volume->axes, sizeof read->axes);
@@ -636,6 +654,7 @@ main(void)
     tcase_add_test(tests, views_show_the_patient_as_readers_expect);
     tcase_add_test(tests, without_geometry_the_stack_is_axial);
     tcase_add_test(tests, all_of_the_head_is_read_back);
+    tcase_add_loop_test(tests, a_2d_image_may_have_a_spacing, 0, 2);
     tcase_add_test(tests, the_bytes_do_not_depend_on_the_threads);
     tcase_add_test(tests, damage_of_each_byte_is_found);
     tcase_add_test(tests, another_version_is_refused_by_name);

@@ -597,6 +597,39 @@ START_TEST(an_only_slice_is_large)
 
 END_TEST
 
+/* A 2-D image: true proportion, an area, no directions, and only the number of a frame. */
+START_TEST(a_frame_of_a_2d_image_is_no_slice)
+{
+    static struct scene scene;
+    make_scene(&scene);
+    scene.stack.plane_count = 1;
+    scene.stack.spacing[0] = 0.5;
+    scene.stack.flat = true;
+    scene.stack.has_geometry = false;
+    scene.instance.frame_count = _i == 0 ? 1 : 12;
+    scene.planes[0].frame = 6;
+    scene.frame = (struct dicom_frame){.slope = 1};
+    scene.segments[0].amount = 12.76;
+    scene.segments[0].unit = "mm\xc2\xb2";
+    scene.note = "Lengths: Pixel Spacing (0028,0030)";
+    struct dicom_frame frames[7] = {[6] = scene.frame};
+    scene.instance.frames = frames;
+    struct drawn drawn = draw(&scene, 2);
+    ck_assert(says(&drawn, "Box 12.8 mm\xc2\xb2"));
+    ck_assert_int_eq(says(&drawn, "frame 7/12"), _i);
+    ck_assert(says(&drawn, "Lengths: Pixel Spacing (0028,0030)"));
+    ck_assert(!says(&drawn, "1/1"));
+    ck_assert(!says(&drawn, "mm,"));
+    const int side = WIDE - 2 * GAP; /* half as wide as high, between black sides without letters */
+    ck_assert_int_eq(pixel_at(&drawn, GAP + side / 4 - 2, PLANES_TOP + LINE + 100), 0);
+    ck_assert_int_ne(pixel_at(&drawn, GAP + side / 4 + 2, PLANES_TOP + LINE + 100), 0);
+    for (int y = PLANES_TOP + LINE; y < PLANES_TOP + LINE + side; y++)
+        ck_assert_int_eq(pixel_at(&drawn, GAP + side / 4 - 20, y), 0);
+    drawn_free(&drawn);
+}
+
+END_TEST
+
 /* Planes at 0, 1, 2, ... 19 and 39 mm: the last six of 21 even steps are nearest to the last one. */
 START_TEST(uneven_planes_have_their_positions)
 {
@@ -860,6 +893,7 @@ main(void)
     tcase_add_test(tests, a_thin_volume_has_only_slices);
     tcase_add_test(tests, captions_have_the_same_format);
     tcase_add_test(tests, an_only_slice_is_large);
+    tcase_add_loop_test(tests, a_frame_of_a_2d_image_is_no_slice, 0, 2);
     tcase_add_test(tests, uneven_planes_have_their_positions);
     tcase_add_test(tests, small_segments_are_visible);
     tcase_add_test(tests, warnings_are_on_top);
