@@ -137,9 +137,9 @@ CODES = {'kind = "mean"; size = 3;': "S60F", 'kind = "log"; sigma_mm = 1.2;': "L
 
 
 def test_the_report_and_the_table_name_each_filter(tmp_path):
-    """With its code and its settings."""
+    """With its code and its settings. The size of the region does not depend on filters, and is there once."""
     series(tmp_path / "in", shifted(), SPACING)
-    groups = ", ".join(f'{{ families = [ "first-order" ]; first_order = false; filter = {{ {text} }}; }}' for text in CODES)
+    groups = ", ".join(f"{{ filter = {{ {text} }}; }}" for text in CODES)
     text = pipeline("@", [RANGE], ("seg", "sr")).replace("{ @ }", f"( {groups} )")
     (tmp_path / "noctule.conf").write_text(f'root = "{tmp_path / "root"}";' + text)
     subprocess.run([BIN / "noctule", "--config", tmp_path / "noctule.conf", "run", "--pipeline", "texture", "--output", tmp_path / "out",
@@ -163,6 +163,7 @@ def test_the_report_and_the_table_name_each_filter(tmp_path):
     for text in CODES:  # a minus before a digit is "m"
         kind = text.split('"')[1].replace("-2d", "m2d").replace("-3d", "m3d").replace("-", "_")
         assert f".{kind}." in columns, kind
+    assert columns.split(",").count("shape.voxel_count") == columns.count("voxel_count") == 1
 
 
 def parts(folder):

@@ -112,7 +112,7 @@ feature_set_append(struct feature_set *set, struct feature_set *other)
 
 struct placed_feature {
     struct feature feature;
-    size_t place;
+    size_t place, first; /* in the set: its own, and that of the first feature which is the same */
 };
 
 static int
@@ -126,23 +126,72 @@ placed_compare(const void *left, const void *right)
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
+/* Compares region, definition, and value or reason. */
+static int
+feature_compare(const struct feature *a, const struct feature *b)
+{
+    const char *const texts[][2] = {{a->settings, b->settings}, {a->name, b->name},
+                                    {a->family, b->family},     {a->label, b->label},
+                                    {a->unit, b->unit},         {a->missing_reason, b->missing_reason},
+                                    {a->meaning, b->meaning},   {a->ibsi, b->ibsi}};
+    int order = (a->segment > b->segment) - (a->segment < b->segment);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0] && order == 0; i++)
+        order = texts[i][0] == texts[i][1] ? 0 : strcmp(texts[i][0], texts[i][1]);
+    return order ? order : (a->value > b->value) - (a->value < b->value);
+}
+
+static int
+same_compare(const void *left, const void *right)
+{
+    const struct placed_feature *a = left, *b = right;
+    const int order = feature_compare(&a->feature, &b->feature);
+    return order ? order : (a->place > b->place) - (a->place < b->place);
+}
+
+/* Moves matrices to their features; drops those of a feature that has some of an earlier set. */
+static void
+matrices_move(struct feature_set *set, const size_t *firsts, const size_t *places, size_t *owners)
+{
+    size_t count = 0;
+    for (size_t m = 0; m < set->matrix_count; m++) {
+        struct feature_matrix matrix = set->matrices[m];
+        size_t *owner = &owners[firsts[matrix.feature]];
+        if (*owner == 0)
+            *owner = matrix.feature + 1;
+        if (*owner != matrix.feature + 1) {
+            free(matrix.cells);
+            continue;
+        }
+        matrix.feature = places[firsts[matrix.feature]];
+        set->matrices[count++] = matrix;
+    }
+    set->matrix_count = count;
+}
+
 int
 feature_set_order(struct feature_set *set)
 {
-    struct placed_feature *placed = calloc(set->count + 1, sizeof *placed);
-    size_t *places = calloc(set->count + 1, sizeof *places);
-    if (placed && places) {
-        for (size_t i = 0; i < set->count; i++)
-            placed[i] = (struct placed_feature){set->items[i], i};
-        qsort(placed, set->count, sizeof *placed, placed_compare);
-        for (size_t i = 0; i < set->count; i++) {
-            set->items[i] = placed[i].feature;
-            places[placed[i].place] = i;
-        }
-        for (size_t m = 0; m < set->matrix_count; m++)
-            set->matrices[m].feature = places[set->matrices[m].feature];
-    }
+    const size_t count = set->count;
+    struct placed_feature *placed = calloc(count + 1, sizeof *placed);
+    size_t *places = calloc(3 * count + 1, sizeof *places), *firsts = places + count;
     const int rc = placed && places ? 0 : -ENOMEM;
+    if (rc == 0) {
+        for (size_t i = 0; i < count; i++)
+            placed[i] = (struct placed_feature){set->items[i], i, i};
+        qsort(placed, count, sizeof *placed, same_compare);
+        for (size_t i = 1; i < count; i++)
+            if (feature_compare(&placed[i - 1].feature, &placed[i].feature) == 0)
+                placed[i].first = placed[i - 1].first;
+        qsort(placed, count, sizeof *placed, placed_compare);
+        set->count = 0;
+        for (size_t i = 0; i < count; i++) {
+            firsts[placed[i].place] = placed[i].first;
+            places[placed[i].place] = set->count;
+            if (placed[i].first == placed[i].place)
+                set->items[set->count++] = placed[i].feature;
+        }
+        matrices_move(set, firsts, places, firsts + count);
+    }
     free(placed);
     free(places);
     return rc;

@@ -58,8 +58,9 @@ int feature_set_add(struct feature_set *set, const struct feature *feature);
  * both sets unchanged. */
 int feature_set_append(struct feature_set *set, struct feature_set *other);
 
-/* Sorts features by region, the whole volume last. Within a region the order is kept. Matrices stay
- * with their features. Returns 0 or -ENOMEM. */
+/* Sorts features by region, the whole volume last. Within a region the order is kept. Drops later features that have
+ * the definition and the value of an earlier one: several groups of texture may measure it. Matrices stay with their
+ * features. Returns 0 or -ENOMEM. */
 int feature_set_order(struct feature_set *set);
 
 /* Frees the contents; the set is empty then. */

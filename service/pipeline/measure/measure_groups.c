@@ -208,8 +208,6 @@ texture_groups_measure(struct texture_groups *groups, struct kernels_lane *lane,
     for (size_t g = 0; g < count && rc == 0; g++)
         rc = measure_group(groups, g, lane, voxels, masks, most_bytes, &shared, result, error);
     shared_values_clear(&shared);
-    if (rc == 0 && count > 1 && feature_set_order(&result->features))
-        rc = error_set_system(error, -ENOMEM, "measure texture");
     if (rc)
         texture_result_clear(result);
     return rc;

@@ -304,6 +304,52 @@ START_TEST(features_are_ordered_by_region)
 
 END_TEST
 
+/* Groups of texture repeat what does not depend on their settings. Other values must not be lost: the database refuses
+ * them. */
+START_TEST(a_feature_of_several_groups_is_kept_once)
+{
+    static const struct {
+        const char *name, *settings;
+        int32_t segment;
+        double value;
+    } added[] = {{"count", "", 1, 7},   {"mean", "a=1", 1, 2}, {"count", "", 2, 7},   {"count", "", 1, 7},
+                 {"mean", "a=2", 1, 2}, {"count", "", 1, 8},   {"mean", "a=1", 1, 2}, {"mean", "a=2", 1, 2}};
+
+    static const size_t kept[] = {0, 1, 4, 5, 2};
+    struct feature_set set = {0};
+    for (size_t i = 0; i < 8; i++) {
+        struct feature feature = usual;
+        feature.segment = added[i].segment;
+        feature.name = added[i].name;
+        feature.settings = added[i].settings;
+        feature.value = added[i].value;
+        ck_assert_int_eq(feature_set_add(&set, &feature), 0);
+    }
+    static const size_t of[] = {1, 1, 6, 7};
+    set.matrices = calloc(4, sizeof *set.matrices);
+    ck_assert_ptr_nonnull(set.matrices);
+    set.matrix_count = 4;
+    for (int32_t i = 0; i < 4; i++)
+        set.matrices[i] = (struct feature_matrix){.feature = of[i], .slice = i, .cells = one_cell()};
+    ck_assert_int_eq(feature_set_order(&set), 0);
+    ck_assert_uint_eq(set.count, 5);
+    for (size_t i = 0; i < 5; i++) {
+        ck_assert_str_eq(set.items[i].name, added[kept[i]].name);
+        ck_assert_str_eq(set.items[i].settings, added[kept[i]].settings);
+        ck_assert_int_eq(set.items[i].segment, added[kept[i]].segment);
+        ck_assert_double_eq(set.items[i].value, added[kept[i]].value);
+    }
+    ck_assert_uint_eq(set.matrix_count, 3);
+    for (int32_t i = 0; i < 3; i++) {
+        static const int32_t slices[] = {0, 1, 3};
+        ck_assert_int_eq(set.matrices[i].slice, slices[i]);
+        ck_assert_uint_eq(set.matrices[i].feature, i < 2 ? 1 : 2);
+    }
+    feature_set_clear(&set);
+}
+
+END_TEST
+
 SAMPLE_MAIN("service_feature", set_up, tear_down, csv_follows_rfc_4180, json_has_null_for_missing_values,
             an_empty_set_is_an_empty_document, the_database_gives_the_same_documents, numbers_read_back_to_the_last_bit,
-            a_set_is_appended_to_another, features_are_ordered_by_region)
+            a_set_is_appended_to_another, features_are_ordered_by_region, a_feature_of_several_groups_is_kept_once)
