@@ -165,7 +165,7 @@ struct dicom_instance {
     char photometric[DICOM_CS_SIZE]; /* Photometric Interpretation */
     enum dicom_colour colour;
     bool planar;            /* uncompressed colour: one plane per sample */
-    int32_t stored_samples; /* per pixel, of uncompressed pixel data; 2 with DICOM_COLOUR_YBR_422 */
+    int32_t stored_samples; /* per pixel, of uncompressed pixel data; 2 with DICOM_COLOUR_YBR_422; 0 as 1 */
     /* The values are those of the Modality LUT Sequence (0028,3000), whose index the stored values are. */
     bool has_modality_lut;
     /* 2-D images: Pixel Intensity Relationship and its Sign (PS3.3 C.8.11.3.1.2); "" and 0 if absent. */

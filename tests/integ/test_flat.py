@@ -3,6 +3,7 @@ texture compared with pyradiomics.
 
 dump_volume reads pixels in the same way as a job. Values by definition: Y of PS3.3 C.7.6.3.1.2 in exact arithmetic."""
 
+import copy
 import csv
 import io
 import itertools
@@ -10,6 +11,7 @@ import json
 import shutil
 import subprocess
 
+import highdicom
 import numpy as np
 import pydicom
 import pytest
@@ -20,6 +22,7 @@ from conftest import BIN, SHARED, needs_shared
 from PIL import Image
 from pydicom.dataset import Dataset
 from pydicom.encaps import encapsulate
+from pydicom.sr.codedict import codes
 from pydicom.pixels import apply_color_lut, apply_modality_lut, convert_color_space, pixel_array
 from pydicom.uid import UID, ExplicitVRLittleEndian, generate_uid
 from test_morphology import IN_ONE_SLICE
@@ -430,7 +433,7 @@ def part(low, high, more=""):
 def run(tmp_path):
     """Runs noctule run with one pipeline on files. Returns the CompletedProcess, and the job.json of the last stack."""
 
-    def call(*paths, texture='texture = { families = [ "first-order" ]; };', segments=(), more="", flat=True, status=0, arguments=()):
+    def call(*paths, texture='texture = { families = [ "first-order", "shape" ]; };', segments=(), more="", flat=True, status=0, arguments=()):
         config = tmp_path / "noctule.conf"
         config.write_text(
             f'root = "{tmp_path / "root"}"; pipelines = ( {{ name = "flat"; flat = {str(flat).lower()}; results = [ "nifti" ]; '
@@ -448,7 +451,13 @@ def run(tmp_path):
 def features(tmp_path):
     """Returns {(family, name): feature} of the only segment of the last stack."""
     (path,) = (tmp_path / "out").rglob("features.json")
-    return {(f["family"], f["name"]): f for f in json.loads(path.read_text())["features"] if f["segment"] == 1}
+    return {(f["family"], f["name"]): f for f in json.loads(path.read_text()) if f["segment"] == 1}
+
+
+def statistics_of(path):
+    """Returns the number of voxels and the mean in a features.json."""
+    found = {f["name"]: f["value"] for f in json.loads(path.read_text()) if f["segment"] == 1}
+    return found["voxel_count"], found["mean"]
 
 
 def theirs_of(values, mask, spacing, width, tmp_path):
@@ -501,3 +510,143 @@ def test_texture_is_that_of_pyradiomics(run, tmp_path, name, low, high, width, f
         count += 1
     assert count > 80
     assert row["spacing_source"] == stack["spacing_source"]
+
+
+def disk(value=200, around=50, size=(90, 120), centre=(40, 60), radius=20, dtype=np.uint16):
+    """Returns an image of a disk with noise, and the disk."""
+    y, x = np.ogrid[:size[0], :size[1]]
+    inside = (y - centre[0]) ** 2 + (x - centre[1]) ** 2 <= radius**2
+    return (np.where(inside, value, around) + np.random.default_rng(1).integers(-5, 6, size)).astype(dtype), inside
+
+
+def test_level_set_finds_a_disk(run, tmp_path):
+    values, inside = disk()
+    image(tmp_path / "a.dcm", values, PixelSpacing=[0.5, 0.5])
+    segment = (f'{{ label = "Part"; method = "level-set"; range = [ 150.0, 250.0 ]; shapes = ( {{ center = {{ voxel = [ 60.0, 40.0, 0.0 ]; }}; '
+               f"radius_mm = 4.0; }} ); {TYPE} }}")
+    _, record = run(tmp_path / "a.dcm", segments=[segment])
+    found = features(tmp_path)["first-order", "mean"]["value"]
+    (part_,) = record["segments"]
+    assert abs(part_["voxels"] - inside.sum()) <= 0.03 * inside.sum() and abs(found - values[inside].mean()) < 1
+    assert part_["millilitres"] is None
+
+
+def test_lengths_of_an_image_without_spacing_are_absent(run, tmp_path):
+    values, inside = disk()
+    image(tmp_path / "a.dcm", values)
+    everything = 'texture = { families = [ "all", "shape-2d" ]; discretisation = "fixed-bin-number"; levels = 16; };'
+    done, record = run(tmp_path / "a.dcm", segments=[part(150, 250)], texture=everything)
+    found = features(tmp_path)
+    assert found["shape", "voxel_count"]["value"] == inside.sum() and " pixels" in done.stdout
+    reasons = {key: f["reason"] for key, f in found.items() if f["value"] is None}
+    assert {reason for (family, _), reason in reasons.items() if family in ("shape", "morphology", "local-intensity")} == {"NO_DEPTH"}
+    assert {reason for (family, _), reason in reasons.items() if family in ("shape-2d", "spatial-correlation")} == {"NO_SPACING"}
+    assert {family for family, _ in reasons} == {"shape", "morphology", "local-intensity", "shape-2d", "spatial-correlation"}
+    assert not [key for key, f in found.items() if f["value"] is not None and "mm" in f["unit"] + f["name"] or f["unit"] == "ml" and f["value"]]
+    assert record["volume"]["spacing_mm"] == [None] * 3 and record["volume"]["source"]["spacing_mm"] == [None] * 2
+    assert record["volume"]["source"]["flat"] == {"values": "stored values", "intensity": "", "spacing_source": "none",
+                                                  "spacing_within": [0, 0, 119, 89]}
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_lengths_are_those_of_the_calibrated_region(run, tmp_path, outside):
+    values, inside = disk(dtype=np.uint8)
+    corners = (30, 10, 90, 70) if not outside else (30, 10, 75, 70)
+    image(tmp_path / "a.dcm", values, US, SequenceOfUltrasoundRegions=[region(*corners, delta=(0.02, 0.02))])
+    run(tmp_path / "a.dcm", segments=[part(150, 250)],
+        texture='texture = ( { families = [ "shape-2d" ]; first_order = false; }, { resample = { in_plane_mm = 0.3; }; } );')
+    found = features(tmp_path)
+    area = found["shape-2d", "pixel_surface"]
+    if outside:
+        assert {f["reason"] for f in found.values() if f["family"] == "shape-2d"} == {"NOT_CALIBRATED"}
+        assert found["first-order", "mean"]["reason"] == "NOT_CALIBRATED"
+    else:
+        assert area["value"] == pytest.approx(inside.sum() * 0.04, rel=1e-9) and area["unit"] == "mm2"
+        assert found["first-order", "mean"]["value"] == pytest.approx(200, abs=1)
+
+
+UNSUITABLE = [
+    (part(1, 2, "then = ( { grow_mm = 1.0; space = \"slice\"; } );"), "", "a pixel spacing in mm"),
+    (part(1, 2, "then = ( { grow_mm = 1.0; } );"), "", "slices"),
+    (part(1, 2, "then = ( { drop_below_ml = 1.0; } );"), "", "slices"),
+    (part(1, 2, "then = ( { fill = \"volume\"; } );"), "", "slices"),
+    (part(1, 2, "grid_mm = 2.0;"), "", "slices"),
+    (part(1, 2, "smooth_mm = 2.0;"), "", "a pixel spacing in mm"),
+    (part(1, 2, "expect = { volume_ml = [ 1.0, 2.0 ]; };"), "", "slices"),
+    (part(1, 2, "shapes = ( { center = { mm = [ 0.0, 0.0, 0.0 ]; }; radius_voxels = 4.0; } );"), "", "a position in the patient"),
+    (part(1, 2), "texture = { resample = { in_plane_mm = 0.3; }; };", "a pixel spacing in mm"),
+    (part(1, 2), "texture = { resample = { isotropic_mm = 0.3; }; };", "slices"),
+    (part(1, 2), 'texture = { filter = { kind = "log"; sigma_mm = 1.0; in_slice = true; }; };', "a pixel spacing in mm"),
+    (part(1, 2), 'texture = { filter = { kind = "mean"; size = 3; }; };', "slices")]
+
+
+@pytest.mark.parametrize("segment, texture, lacks", UNSUITABLE)
+def test_options_of_volumes_are_refused_by_name(run, tmp_path, segment, texture, lacks):
+    image(tmp_path / "a.dcm", disk()[0])
+    done, _ = run(tmp_path / "a.dcm", segments=[segment], texture=texture, status=1)
+    assert "FLAT_UNSUITABLE" in done.stderr and f"needs {lacks}" in done.stderr, done.stderr
+
+
+def test_a_pipeline_of_volumes_skips_2d_images(run, tmp_path):
+    image(tmp_path / "a.dcm", disk()[0])
+    done, _ = run(tmp_path / "a.dcm", segments=[part(1, 2)], flat=False, status=3, more="min_slices = 1;")
+    assert "skipped" in done.stderr and "FLAT_IMAGE" in done.stderr, done.stderr
+
+
+def test_the_channel_is_an_option(run, tmp_path):
+    colours = random_colours(30, 40)
+    image(tmp_path / "a.dcm", colours, SC, "RGB", NominalScannedPixelSpacing=[0.1, 0.1])
+    for channel in CHANNELS:
+        _, record = run(tmp_path / "a.dcm", segments=[part(100, 200)], more=f'colour = "{channel}";')
+        expected = of_rgb(colours, channel)
+        expected = expected[(expected >= 100) & (expected <= 200)]
+        assert features(tmp_path)["first-order", "mean"]["value"] == pytest.approx(expected.mean(), rel=1e-12)
+        assert record["volume"]["source"]["flat"]["values"] == f"{channel} of RGB"
+
+
+def segmentation(path, source, masks):
+    """Writes a SEG of a 2-D image, which may have several frames, by highdicom."""
+    segment = highdicom.seg.SegmentDescription(1, "Lesion", codes.SCT.MorphologicallyAbnormalStructure, codes.SCT.Lesion,
+                                               highdicom.seg.SegmentAlgorithmTypeValues.MANUAL)
+    single = copy.deepcopy(source)
+    if len(masks) > 1:  # highdicom writes one frame of images without a frame of reference
+        del single.NumberOfFrames
+        single.PixelData = source.PixelData[:masks[0].size]
+    seg = highdicom.seg.Segmentation(
+        [single], masks[:1].astype(np.uint8), highdicom.seg.SegmentationTypeValues.BINARY, [segment],
+        generate_uid(ROOT, ["seg", str(path)]), 1, generate_uid(ROOT, ["seg of", str(path)]), 1, "M", "N", "1", "S")
+    assert "PlanePositionSequence" not in seg.PerFrameFunctionalGroupsSequence[0]
+    if len(masks) > 1:
+        (first,) = seg.PerFrameFunctionalGroupsSequence
+        seg.PerFrameFunctionalGroupsSequence = [copy.deepcopy(first) for _ in masks]
+        for number, item in enumerate(seg.PerFrameFunctionalGroupsSequence, 1):
+            item.DerivationImageSequence[0].SourceImageSequence[0].ReferencedFrameNumber = number
+        seg.NumberOfFrames = len(masks)
+        bits = np.packbits(masks.ravel(), bitorder="little").tobytes()
+        seg.PixelData = bits + b"\0" * (len(bits) % 2)
+    seg.save_as(path)
+
+
+@pytest.mark.parametrize("frames", [None, 3])
+def test_masks_of_a_segmentation(run, tmp_path, frames):
+    """Of single images and of a multi-frame one: each frame takes its own mask."""
+    (tmp_path / "images").mkdir()
+    values, inside = disk(dtype=np.uint8)
+    masks = np.stack([np.roll(inside, 7 * i, axis=1) for i in range(3)])
+    stored = np.stack([values + i for i in range(3)]).astype(np.uint8)
+    study = {"StudyID": "1", "SeriesNumber": 1, "AccessionNumber": "", "PatientBirthDate": "", "PatientSex": "", "StudyTime": "",
+             "ReferringPhysicianName": "", "Manufacturer": "M", "PixelSpacing": [0.5, 0.5]}
+    if frames:
+        whole = image(tmp_path / "images" / "a.dcm", stored, "1.2.840.10008.5.1.4.1.1.7.2", **study)
+        segmentation(tmp_path / "0.dcm", whole, masks)
+    for i in range(0 if frames else 3):
+        single = image(tmp_path / "images" / f"{i}.dcm", stored[i], DX, InstanceNumber=i + 1, **study)
+        segmentation(tmp_path / f"{i}.dcm", single, masks[i:i + 1])
+    segment = f'{{ label = "Part"; method = "object"; object = {{ kind = "seg"; }}; {TYPE} }}'
+    found = []
+    for i in range(3):
+        run(tmp_path / "images", segments=[segment], arguments=[
+            "--object", tmp_path / f"{0 if frames else i}.dcm", "--stack", f"image 1, frame {i + 1}" if frames else f"image {i + 1}"])
+        (path,) = (tmp_path / "out").rglob("features.json")
+        found.append(statistics_of(path))
+    assert found == [(int(mask.sum()), pytest.approx(float(plane[mask].mean()), rel=1e-12)) for plane, mask in zip(stored, masks)]

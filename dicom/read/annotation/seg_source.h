@@ -45,6 +45,9 @@ struct seg_source_frame {
     double spacing[2];     /* mm between columns, mm between rows */
     double between;        /* Spacing Between Slices, mm; 0 if unknown */
     double thickness;      /* Slice Thickness, mm; 0 if unknown */
+    /* The first Source Image of its Derivation Image: "" if there is none. */
+    char image_uid[DICOM_UID_SIZE];
+    int32_t image_frame; /* Referenced Frame Number, from 1; 0: none, all frames of the image */
 };
 
 struct seg_source {

@@ -56,7 +56,7 @@ Span
 native_span(const struct dicom_instance &instance, int32_t frame)
 {
     const int64_t bits =
-        static_cast<int64_t>(frame_pixels(instance)) * instance.bits_allocated * instance.stored_samples;
+        static_cast<int64_t>(frame_pixels(instance)) * instance.bits_allocated * std::max(instance.stored_samples, 1);
     return {bits * frame / 8, (bits * (int64_t{frame} + 1) + 7) / 8};
 }
 

@@ -54,7 +54,11 @@ static int
 object_fill(const struct object_search *search, const struct image_planes *planes, uint64_t *bits,
             struct object_region *region, struct error *error)
 {
-    const struct object_frames frames = {.source = search->set->seg,
+    const struct geometry_stack *stack = search->segmentation->grid->source;
+    const struct dicom_instance *image = search->segmentation->grid->source_instances[stack->planes[0].instance];
+    const struct object_frames frames = {.image_uid = stack->flat ? image->sop_instance_uid : NULL,
+                                         .image_frame = stack->planes[0].frame + 1,
+                                         .source = search->set->seg,
                                          .segment = search->item,
                                          .threshold = search->segment->object.threshold,
                                          .exact = search->segment->object.corrected,

@@ -202,6 +202,48 @@ frames_gather(const struct object_frames *frames, struct frames_work *work, stru
     return 0;
 }
 
+/* Finds the frames of a 2-D image. */
+static int
+frames_gather_flat(const struct object_frames *frames, struct frames_work *work, struct error *error)
+{
+    const struct seg_source *source = frames->source;
+    for (int32_t i = 0; i < source->frame_count; i++) {
+        const struct seg_source_frame *frame = &source->frames[i];
+        if (frame->segment >= 0 && frame->segment != frames->segment)
+            continue;
+        if (!frame->image_uid[0])
+            return frames_refuse(frames, i, "does not name its 2-D image as Source Image (0008,2112)", error);
+        if (strcmp(frame->image_uid, frames->image_uid) != 0 ||
+            (frame->image_frame > 0 && frame->image_frame != frames->image_frame))
+            continue;
+        if (source->columns != frames->planes->extent.columns || source->rows != frames->planes->extent.rows)
+            return frames_refuse(frames, i, "does not have the pixels of its 2-D image", error);
+        work->slices[work->count++] = (struct frames_slice){.frame = i};
+    }
+    for (int32_t x = 0; x < source->columns && work->count > 0; x++)
+        work->across[x] = x;
+    for (int32_t y = 0; y < source->rows && work->count > 0; y++)
+        work->down[y] = y;
+    return 0;
+}
+
+/* Copies the frames of a 2-D image. */
+static int
+frames_fill_flat(const struct object_frames *frames, struct frames_work *work, uint64_t *bits,
+                 struct object_filled *filled, struct error *error)
+{
+    int rc = 0;
+    for (int32_t i = 0; i < work->count && rc == 0; i++) {
+        rc = seg_source_read(frames->source, work->reader, work->slices[i].frame, work->pixels, error);
+        if (rc == 0)
+            frames_copy(frames, work, 0, bits);
+    }
+    for (int64_t w = 0; w < (frames->planes->extent.columns + 63) / 64 * frames->planes->extent.rows; w++)
+        filled->voxels += __builtin_popcountll(bits[w]);
+    filled->planes = filled->voxels > 0;
+    return rc;
+}
+
 /*
  * Returns the distance of frames that do not lie on the planes, or are thicker than the slices, so
  * that each belongs to several slices; 0: others; -1: not known. Thick frames are as far apart as
@@ -347,14 +389,16 @@ object_frames_fill(const struct object_frames *frames, uint64_t *bits, struct ob
                                .of_plane = calloc((size_t)extent->slices, sizeof *work.of_plane)};
     *filled = (struct object_filled){0};
     int rc = work.pixels && work.across && work.down && work.slices && work.of_plane
-                 ? frames_gather(frames, &work, error)
+                 ? (frames->image_uid ? frames_gather_flat : frames_gather)(frames, &work, error)
                  : error_set_system(error, -ENOMEM, "read the frames of a segment");
     filled->frames = work.count;
-    if (rc == 0 && work.count > 0)
+    if (rc == 0 && work.count > 0 && !frames->image_uid)
         rc = frames_assign(frames, &work, filled, error);
     if (rc == 0)
         rc = dicom_pixels_open(source->image, &work.reader, error);
-    for (int32_t i = 0; i < source->frame_count && rc == 0 && work.count > 0; i++)
+    if (rc == 0 && frames->image_uid)
+        rc = frames_fill_flat(frames, &work, bits, filled, error);
+    for (int32_t i = 0; i < source->frame_count && rc == 0 && work.count > 0 && !frames->image_uid; i++)
         if (source->frames[i].segment == frames->segment || source->frames[i].segment < 0)
             rc = frames_fill_one(frames, i, &work, bits, filled, error);
     dicom_pixels_close(work.reader);

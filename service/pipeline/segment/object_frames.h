@@ -28,6 +28,10 @@ struct object_frames {
     double threshold;
     bool exact; /* refuse frames that are not on the pixels of the planes */
     const struct image_planes *planes;
+    /* A 2-D image: its instance, and its frame from 1. Frames that refer to it as their Source Image, and have its pixels,
+     * are copied; those of other images are left out. NULL: a volume. */
+    const char *image_uid;
+    int32_t image_frame;
 };
 
 struct object_filled {
