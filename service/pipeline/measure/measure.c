@@ -334,8 +334,8 @@ tell_feature(const struct step *step, struct valued *valued, size_t number, stru
     const struct feature_family *family = measured->family;
     const struct feature_definition *definition = &family->definitions[number];
     const struct feature_value *value = &valued->values[number];
-    const enum feature_missing missing =
-        value->missing ? value->missing : feature_lacks_space(step->request, measured, definition);
+    const enum feature_missing lacking = feature_lacks_space(step->request, measured, definition);
+    const enum feature_missing missing = lacking ? lacking : value->missing;
     char settings[FEATURE_SETTINGS], unit[FEATURE_TERM];
     describe_feature(step, measured, definition, told);
     memcpy(settings, told->settings, strlen(told->settings) + 1);
