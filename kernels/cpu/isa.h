@@ -106,6 +106,7 @@ struct fft_lanes;        /* likewise */
 struct spectral_plan;    /* kernels/filter/spectral.h */
 struct image_type_step;  /* kernels/filter/image_type_steps.h */
 struct image_type_lines; /* likewise */
+struct mcc_window;       /* kernels/voxelwise/mcc.h */
 
 /* Values that isa.smooth16 computes at a time: rows must have room for a multiple. */
 enum { ISA_SMOOTH = 64 };
@@ -216,6 +217,8 @@ struct isa {
     void (*spectral_apply)(const struct spectral_plan *plan, int64_t kx, int64_t ky, struct fft_lanes *values);
     /* Filters lines by a recursion (image_type_lines.inc). */
     void (*recur_lines)(const struct image_type_step *step, const struct image_type_lines *lines);
+    /* Computes the coefficients of a window (mcc.h). `space` must have room for MCC_SPACE(levels) numbers. */
+    void (*mcc_window)(const struct mcc_window *window, double *space, double *coefficients);
     /* Returns the unions, rows->words + 2 words apart. Bits widened beyond the words are lost. */
     const uint64_t *(*unite)(const struct isa_rows *rows, uint64_t *space);
 };

@@ -935,6 +935,8 @@ recur_lines(const struct image_type_step *step, const struct image_type_lines *l
     }
 }
 
+#include "kernels/voxelwise/mcc_lanes.inc"
+
 /* The table's loops without instruction-set specific versions. */
 #define ISA_LOOPS                                                                                                      \
     .unite_shifted = unite_shifted, .count_up = count_up, .extremes8 = extremes8, .extremes16 = extremes16,            \
@@ -942,6 +944,6 @@ recur_lines(const struct image_type_step *step, const struct image_type_lines *l
     .largest16 = largest16, .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                  \
     .count_bits = count_bits, .count_runs = count_runs, .touches = touches, .unite_pair = unite_pair, .unite = unite,  \
     .clip8 = clip8, .clip16 = clip16, .add16 = add16, .fold32 = fold32, .blocks16 = blocks16, .smooth16 = smooth16,    \
-    .fft_lines = fft_lines, .spectral_apply = spectral_apply, .recur_lines = recur_lines
+    .fft_lines = fft_lines, .spectral_apply = spectral_apply, .recur_lines = recur_lines, .mcc_window = mcc_window
 
 #endif

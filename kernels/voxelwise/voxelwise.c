@@ -79,13 +79,10 @@ size_t
 voxelwise_numbers(enum voxelwise_family family, int radius, int levels)
 {
     const size_t side = 2 * (size_t)radius + 1, voxels = side * side * side, n = (size_t)levels;
-    const size_t occurring = n < voxels ? n : voxels;
 
     switch (family) {
     case VOXELWISE_FAMILY_first_order:
         return 2 * voxels;
-    case VOXELWISE_FAMILY_glcm:
-        return occurring * (occurring + 5);
     case VOXELWISE_FAMILY_ngtdm:
         return 4 * n;
     default:

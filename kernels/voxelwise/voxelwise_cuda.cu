@@ -6,13 +6,13 @@
  * threads is limited by that memory; each computes several voxels.
  */
 #include "kernels/cuda/cuda.cuh"
-#include "kernels/voxelwise/voxelwise_steps.h"
+#include "kernels/voxelwise/mcc_cuda.cuh"
 
 enum {
     VOXELWISE_THREADS = 64,
     VOXELWISE_BATCH = 1 << 16,  /* max voxels of a batch */
     VOXELWISE_SLICES = 16,      /* of a batch, besides those within the radius */
-    VOXELWISE_ROOM = 256 << 20, /* bytes for the memory of windows */
+    VOXELWISE_ROOM = 256 << 20, /* bytes for the memory of windows, and before it for their coefficients */
 };
 
 struct cuda_voxelwise {
@@ -21,7 +21,10 @@ struct cuda_voxelwise {
     double *values, *maps;
     int64_t *voxels;
     unsigned char *room;
+    struct mcc_memory mcc;
 };
+
+static_assert(VOXELWISE_ROOM >= MCC_ROOM, "the coefficients of a part need room");
 
 /* The memory of a thread: bytes of counts, with its window, and of numbers. */
 struct voxelwise_shares {
@@ -37,6 +40,7 @@ struct voxelwise_batch {
     int64_t count, stride;
     double *maps;
     unsigned char *room;
+    const double *coefficients; /* [direction][VOXELWISE_BATCH]; NULL: not wanted */
 };
 
 static struct cuda_voxelwise *
@@ -62,8 +66,11 @@ __launch_bounds__(VOXELWISE_THREADS) voxelwise_windows(const __grid_constant__ s
     memory.window = (uint16_t *)counts;
     memory.counts = memory.window + voxelwise_voxels(&plan);
     memory.numbers = (double *)numbers;
-    for (int64_t i = thread; i < batch.count; i += threads)
+    memory.apart = VOXELWISE_BATCH;
+    for (int64_t i = thread; i < batch.count; i += threads) {
+        memory.coefficients = batch.coefficients ? batch.coefficients + i : NULL;
         voxelwise_voxel(&plan, family, &memory, batch.voxels[i] - batch.first, batch.maps + i, batch.stride);
+    }
 }
 
 static void
@@ -78,6 +85,7 @@ cuda_voxelwise_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->device, &own->voxels, VOXELWISE_BATCH);
     cuda_take(&memory->device, &own->maps, VOXELWISE_BATCH, VOXELWISE_MOST);
     cuda_take(&memory->device, &own->room, VOXELWISE_ROOM);
+    mcc_place(&memory->device, &own->mcc, VOXELWISE_BATCH);
     cuda_take(&memory->host, &own->host_tables, 1);
 }
 
@@ -168,6 +176,16 @@ voxelwise_run_batch(struct cuda_lane *lane, struct cuda_voxelwise *own, const st
         plan.features = task->features[family];
         if (plan.features == 0)
             continue;
+        batch.coefficients = NULL;
+        if (voxelwise_correlates(&plan, (enum voxelwise_family)family)) {
+            const struct mcc_batch mcc = {own->mcc,        own->voxels, batch.first,   batch.count,
+                                          VOXELWISE_BATCH, own->room,   VOXELWISE_ROOM};
+
+            batch.coefficients = own->mcc.coefficients;
+            rc = mcc_queue(lane, &plan, &mcc, error);
+            if (rc)
+                break;
+        }
         rc = voxelwise_queue(lane, (enum voxelwise_family)family, &plan, &batch, error);
         for (int f = 0; f < __builtin_popcount(plan.features) && rc == 0; f++, maps += task->request->stride)
             CUDA_FETCH(lane, maps, own->maps + (size_t)f * VOXELWISE_BATCH, (size_t)batch.count);

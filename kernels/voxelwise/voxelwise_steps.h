@@ -3,9 +3,11 @@
 #ifndef NOCTULE_KERNELS_VOXELWISE_VOXELWISE_STEPS_H
 #define NOCTULE_KERNELS_VOXELWISE_VOXELWISE_STEPS_H
 
-#include "kernels/features/matrices/eigen_steps.h"
 #include "kernels/filter/filter_private.h"
+#include "kernels/voxelwise/mcc.h"
 #include "kernels/voxelwise/voxelwise.h"
+
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,9 +53,11 @@ struct voxelwise_plan {
 
 /* Memory of a window, for its features of a family. */
 struct voxelwise_memory {
-    uint16_t *window; /* levels, side^3 */
-    uint16_t *counts; /* voxelwise_counts() */
-    double *numbers;  /* voxelwise_numbers() */
+    uint16_t *window;           /* levels, side^3 */
+    uint16_t *counts;           /* voxelwise_counts() */
+    double *numbers;            /* voxelwise_numbers() */
+    const double *coefficients; /* of each direction (mcc.h), `apart` elements from each other; NULL: not wanted */
+    int64_t apart;
 };
 
 /* Request of the operations. */
@@ -97,6 +101,31 @@ voxelwise_take(const struct voxelwise_plan *plan, int64_t voxel, uint16_t *windo
                 if (values)
                     values[at] = plan->values[place];
             }
+}
+
+/* Returns whether a family needs the coefficients of mcc.h. */
+FILTER_INLINE bool
+voxelwise_correlates(const struct voxelwise_plan *plan, enum voxelwise_family family)
+{
+    return family == VOXELWISE_FAMILY_glcm && plan->features >> VOXELWISE_glcm_MAXIMAL_CORRELATION_COEFFICIENT & 1;
+}
+
+/* Replaces the levels of a window by their ranks among those that occur, from 1. Returns how many occur. Uses 1 + levels of `counts`. */
+FILTER_INLINE int
+voxelwise_rank(const struct voxelwise_plan *plan, uint16_t *window, uint16_t *counts)
+{
+    uint16_t ranks = 0;
+
+    for (int i = 0; i <= plan->levels; i++)
+        counts[i] = 0;
+    for (int voxel = 0; voxel < voxelwise_voxels(plan); voxel++)
+        counts[window[voxel]] = 1;
+    for (int i = 1; i <= plan->levels; i++)
+        counts[i] = counts[i] ? ++ranks : 0;
+    counts[0] = 0;
+    for (int voxel = 0; voxel < voxelwise_voxels(plan); voxel++)
+        window[voxel] = counts[window[voxel]];
+    return ranks;
 }
 
 /* A direction as steps along the axes, and the part of a window that has a next voxel in this direction. */
@@ -187,33 +216,6 @@ voxelwise_glcm_count(const struct voxelwise_plan *plan, const uint16_t *window, 
         }
 }
 
-/* Returns the largest magnitude of an eigenvalue of (p_ij - p_i p_j) / sqrt(p_i p_j), over the levels that occur (glcm.c). */
-FILTER_INLINE double
-voxelwise_glcm_mcc(const struct voxelwise_plan *plan, const struct voxelwise_pairs *glcm, int occurring,
-                   double *numbers)
-{
-    const double total = 2 * (double)glcm->pairs;
-    double *row = numbers;
-
-    for (int i = 0; i < plan->levels; i++) {
-        double *element = row;
-
-        if (glcm->levels[i] == 0)
-            continue;
-        for (int j = 0; j <= i; j++) {
-            const double count = (double)(glcm->joint[i * (i + 1) / 2 + j] << (i == j));
-            const double apart = (double)glcm->levels[i] * glcm->levels[j];
-
-            if (glcm->levels[j] > 0)
-                *element++ = (count * total - apart) / (total * sqrt(apart));
-        }
-        row += occurring;
-    }
-    const double norm = eigen_norm(numbers, occurring, numbers + (size_t)occurring * (size_t)occurring);
-
-    return norm < 1 ? norm : 1;
-}
-
 /* Sums over the counts of sums, distances and levels. */
 struct voxelwise_glcm_sums {
     int64_t power[5];                /* of a + b: power[1] is their sum */
@@ -278,7 +280,7 @@ voxelwise_glcm_cluster(const int64_t power[5], int64_t n, double *features)
 
 /* Computes the features of a direction with pairs. */
 FILTER_INLINE void
-voxelwise_glcm_features(const struct voxelwise_plan *plan, const struct voxelwise_pairs *glcm, double *numbers,
+voxelwise_glcm_features(const struct voxelwise_plan *plan, const struct voxelwise_pairs *glcm, double coefficient,
                         double features[VOXELWISE_MOST])
 {
     const int64_t *logarithms = plan->tables->logarithms, n = glcm->pairs, t = 2 * n;
@@ -326,10 +328,7 @@ voxelwise_glcm_features(const struct voxelwise_plan *plan, const struct voxelwis
     features[VOXELWISE_glcm_INFORMATION_CORRELATION_1] = -((double)mutual / (double)(logarithms[t] - sums.levels));
     features[VOXELWISE_glcm_INFORMATION_CORRELATION_2] =
         sqrt(1 - filter_exp_of(2 * ((double)mutual * plan->step / both)));
-    features[VOXELWISE_glcm_MAXIMAL_CORRELATION_COEFFICIENT] =
-        plan->features >> VOXELWISE_glcm_MAXIMAL_CORRELATION_COEFFICIENT & 1
-            ? voxelwise_glcm_mcc(plan, glcm, sums.occurring, numbers)
-            : 0;
+    features[VOXELWISE_glcm_MAXIMAL_CORRELATION_COEFFICIENT] = coefficient;
 }
 
 FILTER_INLINE void
@@ -347,7 +346,8 @@ voxelwise_glcm(const struct voxelwise_plan *plan, const struct voxelwise_memory 
         voxelwise_glcm_count(plan, memory->window, number, &glcm);
         if (glcm.pairs == 0)
             continue;
-        voxelwise_glcm_features(plan, &glcm, memory->numbers, features);
+        voxelwise_glcm_features(plan, &glcm, memory->coefficients ? memory->coefficients[number * memory->apart] : 0,
+                                features);
         directions++;
         for (int f = 0; f < VOXELWISE_glcm_COUNT; f++)
             mean[f] += features[f];

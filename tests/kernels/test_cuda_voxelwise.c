@@ -76,6 +76,41 @@ START_TEST(several_batches)
 
 END_TEST
 
+/* Windows with as many levels as matrices of each kind have rows, and with one more: noise, blocks and a checkerboard. */
+START_TEST(numbers_of_levels)
+{
+    static const int levels[] = {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 124};
+
+    for (int i = 0; i < (int)(sizeof(levels) / sizeof(levels[0])); i++)
+        for (int kind = 0; kind < 3; kind++) {
+            struct voxelwise_case each = {.options = {.radius = 2}};
+            uint64_t state = (uint64_t)(i * 3 + kind);
+
+            each.options.features[VOXELWISE_FAMILY_glcm] = (1u << VOXELWISE_glcm_COUNT) - 1;
+            each.features = VOXELWISE_glcm_COUNT;
+            each.levels = (uint16_t *)ref_allocate(125, sizeof(*each.levels));
+            each.voxels = (int64_t *)ref_allocate(125, sizeof(*each.voxels));
+            each.request.size[0] = each.request.size[1] = each.request.size[2] = 5;
+            each.request.level_count = levels[i];
+            for (int voxel = 0; voxel < 125; voxel++) {
+                const int sum = voxel % 5 + voxel / 5 % 5 + voxel / 25;
+                const int noise = voxel < levels[i] ? voxel : (int)ref_random_below(&state, levels[i]);
+
+                each.levels[voxel] = (uint16_t)(1 + (kind == 0   ? noise
+                                                     : kind == 1 ? voxel * levels[i] / 125
+                                                                 : sum % 2 * (levels[i] - 1)));
+                if (quick ? voxel == 62 || voxel == 60 : voxel % 4 == 2)
+                    each.voxels[each.request.count++] = voxel;
+            }
+            each.request.levels = each.levels;
+            each.request.voxels = each.voxels;
+            compare_case(&each, (uint64_t)levels[i]);
+            voxelwise_free_case(&each);
+        }
+}
+
+END_TEST
+
 #ifdef NOCTULE_CUDA
 
 static double fault_maps[1 << 17];
@@ -108,6 +143,7 @@ make_suite(void)
 
     tcase_add_test(parity, random_cases);
     tcase_add_test(parity, several_batches);
+    tcase_add_test(parity, numbers_of_levels);
 #ifdef NOCTULE_CUDA
     gpu_add_faults(suite, any_call_may_fail);
 #endif
