@@ -108,6 +108,46 @@ def test_all_features_of_pyradiomics(run_images, theirs, tmp_path, radius, maske
         assert count > 0.5 * inside.sum() or name == "maximal_correlation_coefficient", name
 
 
+def coefficient(window):
+    """Returns the second largest singular value of p_ij / sqrt(p_i p_j), averaged over the directions with pairs; 0 for one level."""
+    levels, ranks = np.unique(window, return_inverse=True)
+    ranks, found = ranks.reshape(window.shape), []
+    for step in itertools.product((-1, 0, 1), repeat=3):
+        if step <= (0, 0, 0):
+            continue
+        first, second = (ranks[tuple(slice(max(0, sign * s), side - max(0, -sign * s)) for s, side in zip(step, window.shape))]
+                         for sign in (-1, 1))
+        p = np.zeros((len(levels), len(levels)))
+        np.add.at(p, (first.ravel(), second.ravel()), 1)
+        p = (p + p.T)[levels > 0][:, levels > 0] / 2
+        sums = p.sum(0)
+        p, sums = p[sums > 0][:, sums > 0], sums[sums > 0]
+        if len(sums):
+            found.append(np.linalg.svd(p / np.sqrt(np.outer(sums, sums)), compute_uv=False)[1] if len(sums) > 1 else 0)
+    return np.mean(found) if found else np.nan
+
+
+@pytest.mark.parametrize("pattern, levels", (("noise", 32), ("noise", 90), ("checkerboard", 3), ("blocks", 12), ("layers", 17), ("holes", 8)))
+def test_maximal_correlation_of_numpy(run_images, tmp_path, pattern, levels):  # noqa: F811
+    """Of windows with independent and dependent levels, with parts that have levels of their own, and with one level."""
+    z, y, x = place = np.indices((9, 10, 11))
+    noise = np.random.default_rng(levels).integers(0, levels, x.shape)
+    values = {"noise": noise, "holes": noise, "checkerboard": place.sum(0) % 2 * 2, "layers": (x + 2 * y + 3 * z) % levels,
+              "blocks": x // 4 + 4 * (y // 4) + (noise == 0)}[pattern]
+    values[0, 0, 0], values[-1, -1, -1] = 0, levels - 1  # each value is a level
+    inside = noise > 3 if pattern == "holes" else np.ones(x.shape, bool)
+    inside[0, 0, 0] = inside[-1, -1, -1] = True
+    write_pair(tmp_path, values.astype(np.int16), inside, 1)
+    run_images("-o", tmp_path / "out", "--image", tmp_path / "image.nrrd", "--mask", tmp_path / "mask.nrrd",
+               texture=GROUP.format(levels) + 'voxelwise = { radius = 2; glcm = [ "maximal_correlation_coefficient" ]; };')
+    found = whole(tmp_path / "out" / "map-1-1-glcm-maximal_correlation_coefficient.nii.gz", x.shape,
+                  np.diag((-0.7310, -0.9170, 2.3190, 1.0)))
+    masked = np.where(inside, values + 1, 0)
+    for at in np.argwhere(inside)[::3]:
+        expected = coefficient(masked[tuple(slice(max(0, i - 2), i + 3) for i in at)])
+        assert np.isnan(found[tuple(at)]) if np.isnan(expected) else abs(found[tuple(at)] - expected) < 1e-12, at
+
+
 PARAMETERS = """
 setting: {{ binWidth: 20, {} }}
 imageType: {{ Original: {{}}, {} }}
