@@ -25,7 +25,7 @@ import pytest
 
 from conftest import BIN, SHARED, needs_shared, phantom, run_program
 
-PASSED_OVER = {"LOCALIZER", "SCREENSHOT", "DERIVED_IMAGE"}
+PASSED_OVER = {"LOCALIZER", "SCREENSHOT", "DERIVED_IMAGE", "FLAT_IMAGE"}
 
 
 # ------------------------------------------------------------------------------- facts by pydicom ----

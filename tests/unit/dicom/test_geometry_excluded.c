@@ -35,6 +35,50 @@ START_TEST(each_reason_is_a_stack)
 
 END_TEST
 
+/* In a series with a volume: skipped, or a stack per frame, whatever their modality, frame of reference and number of slices. */
+START_TEST(flat_images_are_skipped_or_stacks_of_one_slice)
+{
+    const struct geometry_limits flat = {.min_planes = 2, .spacing_tolerance = 0.01, .take_flat = true};
+    static const char *const names[] = {"", "image 18", "image 19", "image 20, frame 1", "image 20, frame 2"};
+    add_slices(10, 0, 2);
+    for (int32_t number = 20; number > 17; number--) {
+        add_frames(number == 20 ? 2 : 1);
+        struct dicom_instance *image = last();
+        image->flat = true;
+        image->instance_number = number;
+        image->rows = 100 + number;
+        strcpy(image->modality, "OT");
+        strcpy(image->frame_of_reference_uid, "1.2.99");
+        for (int32_t f = 0; f < image->frame_count; f++)
+            image->frames[f] = (struct dicom_frame){
+                .slope = number == 18 ? 0 : 1,
+                .has_spacing = number > 18,
+                .pixel_spacing = {0.5, 0.25},
+                .spacing = number > 18 ? DICOM_SPACING_IMAGER : DICOM_SPACING_NONE,
+                .calibrated = {1, 2, 3, 4},
+                .derived = true,
+            };
+    }
+    shuffle(1);
+    ck_assert_str_eq(stacks_of_group(), ":10 | 2-D images:4!FLAT_IMAGE");
+    struct geometry_series *result = group_with(&flat);
+    ck_assert_int_eq(result->stack_count, 5);
+    for (int32_t i = 0; i < 5; i++) {
+        const struct geometry_stack *stack = &result->stacks[i];
+        ck_assert_str_eq(stack->name, names[i]);
+        ck_assert(stack->accepted == (i != 1) && stack->flat == (i > 0) && stack->has_geometry == (i == 0));
+        ck_assert(geometry_is_in_mm(stack) == (i != 1));
+    }
+    ck_assert_int_eq(result->stacks[1].error.code, CODE_RESCALE_INVALID);
+    const struct geometry_stack *second = &result->stacks[3];
+    ck_assert(second->plane_count == 1 && second->rows == 120 && second->calibrated[3] == 4);
+    ck_assert(second->spacing_source == DICOM_SPACING_IMAGER && second->spacing[0] == 0.25 &&
+              second->spacing[1] == 0.5);
+    geometry_series_free(result);
+}
+
+END_TEST
+
 START_TEST(derived_images_among_originals)
 {
     const struct geometry_limits derived = {.min_planes = 2, .spacing_tolerance = 0.01, .include_derived = true};
@@ -161,6 +205,7 @@ main(void)
     Suite *suite = suite_create("dicom_geometry_excluded");
     TCase *aside = new_case(suite, "aside");
     tcase_add_test(aside, each_reason_is_a_stack);
+    tcase_add_test(aside, flat_images_are_skipped_or_stacks_of_one_slice);
     tcase_add_test(aside, derived_images_among_originals);
     tcase_add_test(aside, a_series_of_derived_images);
     tcase_add_test(aside, a_missing_original_present_as_derived_is_incomplete);
