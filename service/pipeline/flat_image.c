@@ -106,8 +106,10 @@ flat_check_texture(struct flat_check *check, const struct texture_options *optio
 {
     if (options->resample && options->resample->spacing == TEXTURE_ISOTROPIC)
         flat_lacks(check, NULL, "texture.resample.isotropic_mm (use in_plane_mm)", flat_slices);
-    if (options->filter && !options->filter->in_slice && !filter_is_image_type(options->filter->kind))
-        flat_lacks(check, NULL, "texture.filter with space = \"volume\"", flat_slices);
+    /* Image types of pyradiomics are those of its force2D, except LoG, whose kernel has a length in mm across slices. */
+    if (options->filter && !options->filter->in_slice &&
+        (!filter_is_image_type(options->filter->kind) || options->filter->sigma_mm > 0))
+        flat_lacks(check, NULL, "texture.filter without in_slice", flat_slices);
     if (flat_image_needs_mm(options) && !check->in_mm)
         flat_lacks(check, NULL, options->resample ? "texture.resample" : "texture.filter", flat_spacing);
 }

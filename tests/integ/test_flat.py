@@ -460,9 +460,20 @@ def statistics_of(path):
     return found["voxel_count"], found["mean"]
 
 
-def theirs_of(values, mask, spacing, width, tmp_path):
-    """Returns the features of pyradiomics with force2D."""
-    (tmp_path / "parameters.yaml").write_text(PROFILE.format(width))
+def row_of(run, tmp_path, path, segment, arguments=()):
+    """Runs the group of parameters.yaml, as noctule profiles makes it. Returns the row of the cohort table."""
+    profile = subprocess.run([BIN / "noctule", "profiles", "--pyradiomics", tmp_path / "parameters.yaml"], text=True,
+                             capture_output=True)
+    assert profile.returncode == 0, profile.stderr
+    (tmp_path / "group.conf").write_text(profile.stdout)
+    run(path, segments=[segment], texture='@include "group.conf"', arguments=["--cohort", *arguments])
+    with open(tmp_path / "out" / "cohort.csv") as table:
+        (row,) = csv.DictReader(table)
+    return row
+
+
+def execute(values, mask, spacing, tmp_path):
+    """Returns the features of pyradiomics with parameters.yaml."""
     pair = [SimpleITK.GetImageFromArray(array[None]) for array in (values.astype(np.float64), mask.astype(np.uint8))]
     for each in pair:
         each.SetSpacing((*spacing, 1.0))
@@ -478,10 +489,6 @@ REAL = [("NM_025", 3, 200, 5, 0), ("US_004", 30, 200, 10, 0), ("US_008", 2000, 6
 def test_texture_is_that_of_pyradiomics(run, tmp_path, name, low, high, width, frame):
     (path,) = (SINGLES / name).glob("*.dcm")
     (tmp_path / "parameters.yaml").write_text(PROFILE.format(width))
-    profile = subprocess.run([BIN / "noctule", "profiles", "--pyradiomics", tmp_path / "parameters.yaml"], text=True,
-                             capture_output=True)
-    assert profile.returncode == 0, profile.stderr
-    (tmp_path / "group.conf").write_text(profile.stdout)
     volume = read(tmp_path, path)
     stack, values = volume.stacks[frame], volume.arrays[frame][0]
     in_mm = stack["spacing_source"] != "none"
@@ -492,12 +499,10 @@ def test_texture_is_that_of_pyradiomics(run, tmp_path, name, low, high, width, f
     sizes[0] = 0
     mask = (sizes >= 0.001 * sizes.max())[labels]
     chosen = ["--stack", stack["name"]] if len(volume.stacks) > 1 else []
-    run(path, segments=[part(low, high, "then = ( { keep_at_least = 0.001; connectivity = 26; } );")], texture='@include "group.conf"', arguments=["--cohort", *chosen])
-    with open(tmp_path / "out" / "cohort.csv") as table:
-        (row,) = csv.DictReader(table)
+    row = row_of(run, tmp_path, path, part(low, high, "then = ( { keep_at_least = 0.001; connectivity = 26; } );"), chosen)
     within = mask.sum() == mask[y0:y1 + 1, x0:x1 + 1].sum()
     count = 0
-    for column, value in theirs_of(values, mask, stack["spacing"][:2], width, tmp_path).items():
+    for column, value in execute(values, mask, stack["spacing"][:2], tmp_path).items():
         feature = column.removeprefix("original_")
         if column.startswith("diagnostics") or feature in ("firstorder_Kurtosis", "firstorder_TotalEnergy"):
             continue
@@ -510,6 +515,21 @@ def test_texture_is_that_of_pyradiomics(run, tmp_path, name, low, high, width, f
         count += 1
     assert count > 80
     assert row["spacing_source"] == stack["spacing_source"]
+
+
+def test_image_types_are_those_of_pyradiomics(run, tmp_path):
+    values = (scipy.ndimage.gaussian_filter(np.random.default_rng(2).normal(size=(60, 70)), 2) * 3000 + 1000).astype(np.uint16)
+    image(tmp_path / "a.dcm", values, DX, PixelSpacing=[0.5, 0.4])
+    (tmp_path / "parameters.yaml").write_text(
+        "setting: { binWidth: 20, force2D: true }\nimageType:\n  Square: {}\n  Logarithm: {}\n  Gradient: {}\n"
+        "  LBP2D: { binWidth: 1 }\n  Wavelet: {}\nfeatureClass:\n  firstorder:\n  glcm:\n")
+    row = row_of(run, tmp_path, tmp_path / "a.dcm", part(700, 1400))
+    theirs = execute(values, (values >= 700) & (values <= 1400), (0.4, 0.5), tmp_path)
+    theirs = {key: float(value) for key, value in theirs.items()
+              if not key.startswith("diagnostics") and not key.endswith(("Kurtosis", "TotalEnergy"))}
+    assert len(theirs) == 40 * 8
+    assert {key: float(row[key]) for key in theirs} == {
+        key: pytest.approx(value, rel=1e-6, abs=1e-12) for key, value in theirs.items()}
 
 
 def disk(value=200, around=50, size=(90, 120), centre=(40, 60), radius=20, dtype=np.uint16):
@@ -577,7 +597,9 @@ UNSUITABLE = [
     (part(1, 2), "texture = { resample = { in_plane_mm = 0.3; }; };", "a pixel spacing in mm"),
     (part(1, 2), "texture = { resample = { isotropic_mm = 0.3; }; };", "slices"),
     (part(1, 2), 'texture = { filter = { kind = "log"; sigma_mm = 1.0; in_slice = true; }; };', "a pixel spacing in mm"),
-    (part(1, 2), 'texture = { filter = { kind = "mean"; size = 3; }; };', "slices")]
+    (part(1, 2), 'texture = { filter = { kind = "mean"; size = 3; }; };', "slices"),
+    (part(1, 2), 'texture = { filter = { kind = "pyradiomics-log"; sigma_mm = 1.0; }; };', "slices"),
+    (f'{{ label = "Part"; method = "object"; object = {{ kind = "rtstruct"; roi = "A"; }}; {TYPE} }}', "", "a position in the patient")]
 
 
 @pytest.mark.parametrize("segment, texture, lacks", UNSUITABLE)
