@@ -832,6 +832,7 @@ enum queue_delivery_state {
     QUEUE_DELIVERY_SENT,
     QUEUE_DELIVERY_DELAYED,
     QUEUE_DELIVERY_FAILED,
+    QUEUE_DELIVERY_REVIEW, /* a person must decide whether it may leave */
     QUEUE_DELIVERY_CANCELLED, /* no longer wanted: another job replaced its own */
 };
 
@@ -858,7 +859,11 @@ struct queue_delivery {
     int64_t due_ms;                         /* PENDING, DELAYED: next attempt */
     char *kind, *path;                      /* of the result; the path is relative to the root */
     char *sop_class_uid, *sop_instance_uid; /* "" for files that are not DICOM */
-    char *source;                           /* SERIES_UID.PIPELINE.JOB, for the name of such a file in a folder */
+    /* Images of a series that the destination has, and the digest of these files and of the way to send them. */
+    int64_t confirmed;
+    char *confirmed_digest;
+    char *accepted_digest; /* likewise, of the files that a person released, or "" */
+    char *source;          /* SERIES_UID.PIPELINE.JOB, for the name of such a file in a folder */
 };
 
 void queue_delivery_clear(struct queue_delivery *delivery);
@@ -886,6 +891,7 @@ struct queue_attempt {
     const char *message; /* may be "" */
     /* the object as it was sent; NULL or "": not known */
     const char *sent_class, *sent_syntax, *sent_instance;
+    const char *held_digest; /* of a delivery to hold for review: of its files */
 };
 
 /* SENDING -> SENT. transaction_uid: of the requested storage commitment; "": not requested. */
@@ -905,6 +911,17 @@ int queue_fail_delivery(struct queue *queue, int64_t delivery_id, const struct q
  */
 int queue_redirect_delivery(struct queue *queue, int64_t delivery_id, const char *destination,
                             const struct queue_attempt *attempt, int64_t now_ms);
+/* Stores how many images of a series the destination has, of a SENDING delivery. Otherwise changes no data. */
+int queue_confirm_images(struct queue *queue, int64_t delivery_id, int64_t confirmed, const char *digest);
+/*
+ * SENDING -> REVIEW: a person must decide. Accept: REVIEW -> PENDING, with an age from now. Reject: REVIEW -> CANCELLED.
+ * seen: the version (v_deliveries) that the person was shown; "": not known. Returns -ESTALE if it has another one now,
+ * and -EAGAIN with the person if it is decided.
+ */
+int queue_hold_delivery(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt, int64_t now_ms);
+int queue_accept_delivery(struct queue *queue, int64_t delivery_id, const char *seen, const char *by, int64_t now_ms);
+int queue_reject_delivery(struct queue *queue, int64_t delivery_id, const char *seen, const char *reason, const char *by,
+                          int64_t now_ms);
 /* SENDING -> PENDING, attempts - 1: returned untried (drain, or a sender that did not begin it). */
 int queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *why, int64_t now_ms);
 

@@ -329,7 +329,8 @@ SELECT d.id AS delivery, d.job_id AS job, d.destination, d.state, d.attempts, d.
         WHERE d.state IN ('PENDING', 'DELAYED')
         AND (h.kind = 'queue' OR h.kind = 'destination' AND h.name = d.destination)), '') AS held,
     d.sent_sop_class_uid AS sent_sop_class, d.sent_transfer_syntax_uid AS sent_transfer_syntax,
-    d.sent_sop_instance_uid AS sent_sop_instance_uid
+    d.sent_sop_instance_uid AS sent_sop_instance_uid,
+    d.confirmed, iif(d.state = 'REVIEW', substr(d.held_digest, 1, 16), '') AS version, d.reviewed_at, d.reviewed_by
 FROM delivery d
 -- Each delivery has its job: SQLite skips an outer join of columns that nobody reads.
 LEFT JOIN job j ON j.id = d.job_id
@@ -340,10 +341,10 @@ LEFT JOIN series s ON s.id = j.series_id;
 CREATE VIEW v_undelivered AS
 WITH
 missing AS (
-    SELECT id, job_id, destination, code, created_at, due_at, attempts, state, iif(state = 'FAILED', 'FAILED',
+    SELECT id, job_id, destination, code, created_at, due_at, attempts, state, iif(state IN ('FAILED', 'REVIEW'), state,
         iif(EXISTS (SELECT 1 FROM hold WHERE kind = 'queue' OR kind = 'destination' AND name = destination), 'HELD', 'WAITING'))
         AS cause
-    FROM delivery WHERE state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED')
+    FROM delivery WHERE state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED', 'REVIEW')
     UNION ALL
     SELECT id, job_id, destination, code, requested_at, NULL, attempts, state, 'UNCOMMITTED'
     FROM delivery WHERE commitment = 'REQUESTED'),
@@ -352,7 +353,7 @@ groups AS (
         count(*) FILTER (WHERE attempts > 0) AS tried, min(created_at) AS oldest_at,
         min(iif(state = 'DELAYED', due_at, NULL)) AS next_attempt_at,
         coalesce(max(id) FILTER (WHERE code <> ''), max(id)) AS delivery
-    FROM missing GROUP BY destination, cause, iif(cause = 'FAILED', code, ''))
+    FROM missing GROUP BY destination, cause, iif(cause IN ('FAILED', 'REVIEW'), code, ''))
 SELECT g.destination, g.cause, d.code, d.message, g.deliveries, g.jobs, g.tried, g.oldest_at, g.next_attempt_at, g.delivery
 FROM groups g JOIN delivery d ON d.id = g.delivery;
 
@@ -432,7 +433,7 @@ SELECT destination,
     (SELECT due_at FROM delivery d INDEXED BY delivery_due WHERE d.destination = k.destination
         AND state IN ('PENDING', 'DELAYED') AND state = 'DELAYED' ORDER BY due_at LIMIT 1) AS next_attempt_at,
     (SELECT max((SELECT max(sent_at) FROM delivery d WHERE d.destination = k.destination AND d.state = s.column1))
-        FROM (VALUES ('PENDING'), ('SENDING'), ('SENT'), ('DELAYED'), ('FAILED'), ('CANCELLED')) s) AS last_sent_at,
+        FROM (VALUES ('PENDING'), ('SENDING'), ('SENT'), ('DELAYED'), ('FAILED'), ('REVIEW'), ('CANCELLED')) s) AS last_sent_at,
     -- The daemon tells when it stops and resumes trying; what it knew ends with it.
     (SELECT CASE e.kind WHEN 'DESTINATION_DOWN' THEN e.at END
         FROM event e INDEXED BY event_destination
@@ -445,7 +446,8 @@ SELECT destination,
         WHERE e.kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP')
         AND (e.kind = 'START'
             OR substr(e.detail, 1, length(destination) + 2) = destination || ': ')
-        ORDER BY e.id DESC LIMIT 1) AS down_reason
+        ORDER BY e.id DESC LIMIT 1) AS down_reason,
+    (SELECT count(*) FROM delivery d WHERE d.destination = k.destination AND state = 'REVIEW') AS review
 FROM known k WHERE destination IS NOT NULL;
 
 CREATE VIEW v_quarantine AS
@@ -723,7 +725,8 @@ SELECT c.now_at,
         ORDER BY e.id DESC LIMIT 1) AS compute,
     coalesce((SELECT at FROM disk_now), (SELECT max(at) FROM disk)) AS free_at,
     (SELECT count(*) FROM program_run WHERE ended_at IS NULL AND state <> 'RUNNING') AS programs_waiting,
-    (SELECT count(*) FROM program_run WHERE ended_at IS NULL AND state = 'RUNNING') AS programs_running
+    (SELECT count(*) FROM program_run WHERE ended_at IS NULL AND state = 'RUNNING') AS programs_running,
+    (SELECT count(*) FROM delivery WHERE state = 'REVIEW') AS deliveries_review
 FROM clock c, backlog b;
 
 CREATE VIEW v_nights AS
@@ -772,6 +775,11 @@ SELECT 'undelivered:' || destination, 'attention', min(coalesce(started_at, crea
     max(coalesce(started_at, created_at)), 1,
     printf('%d result%s could not be delivered to %s', count(*), iif(count(*) = 1, '', 's'), destination)
 FROM delivery WHERE state = 'FAILED' GROUP BY destination
+UNION ALL
+SELECT 'delivery_review:' || destination, 'attention', min(started_at), max(started_at), 1,
+    printf('%d result%s for %s may show text that identifies the patient, and wait%s for a review', count(*),
+        iif(count(*) = 1, '', 's'), destination, iif(count(*) = 1, 's', ''))
+FROM delivery WHERE state = 'REVIEW' GROUP BY destination
 UNION ALL
 -- A job that another one has replaced needs no attention.
 SELECT 'jobs_failed', 'attention', min(ended_at), max(ended_at), 1,

@@ -13,10 +13,13 @@
  *                 +---------+     committed                   +---------+     (likewise)
  *
  *     PENDING, DELAYED --fail_delivery---------------------------> FAILED
- *     PENDING, DELAYED --purge-----------------------------------> CANCELLED (PURGED)
+ *     SENDING --hold_delivery------------------------------------> REVIEW
+ *     REVIEW --accept_delivery-----------------------------------> PENDING, attempts 0
+ *     REVIEW --reject_delivery-----------------------------------> CANCELLED (REVIEW_REJECTED)
+ *     PENDING, DELAYED, REVIEW --purge---------------------------> CANCELLED (PURGED)
  *     SENT, when not committed --purge---------------------------> FAILED (PURGED)
- *     PENDING, DELAYED --finish_job, of a newer revision---------> CANCELLED (SUPERSEDED)
- *     PENDING, DELAYED --finish_job, of a job run anew-----------> CANCELLED (RETRIED)
+ *     PENDING, DELAYED, REVIEW --finish_job, of a newer revision-> CANCELLED (SUPERSEDED)
+ *     PENDING, DELAYED, REVIEW --finish_job, of a job run anew---> CANCELLED (RETRIED)
  *     -finish_job, of an object that the destination has---------> SENT
  *     SENT, DELAYED, FAILED --resend-----------------------------> PENDING, attempts 0
  *     CANCELLED --resend, by its number only---------------------> PENDING, attempts 0
@@ -44,6 +47,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------------------------ adding - */
@@ -125,12 +129,15 @@ queue_add_images(struct queue *queue, int64_t job_id, const struct queue_result 
         int64_t found;
         if (!routes->takes || !strstr(routes->takes[i], " images "))
             continue;
-        /* Not if a job has delivered them there, or if one that will not be superseded by this one is going to. */
+        /* Not if a job has delivered them there, or if one that will not be superseded by this one is going to, or if a
+         * person decided that they must not leave. */
         rc = database_get(&queue->db,
                           "SELECT 1 FROM job n JOIN job o ON o.series_id = n.series_id AND o.revision = n.revision "
                           "AND o.id < n.id JOIN delivery d ON d.job_id = o.id AND d.kind = 'images' "
                           "AND d.destination = ?2 WHERE n.id = ?1 AND (d.state IN ('SENT', 'SENDING') "
-                          "OR d.state IN ('PENDING', 'DELAYED') AND (o.pipeline <> n.pipeline OR o.stack <> n.stack)) "
+                          "OR d.code = 'REVIEW_REJECTED' "
+                          "OR d.state IN ('PENDING', 'DELAYED', 'REVIEW') "
+                          "  AND (o.pipeline <> n.pipeline OR o.stack <> n.stack)) "
                           "LIMIT 1",
                           VALUES(value_int(job_id), value_text(routes->destinations[i])), &found);
         if (rc == 0 && result_id == 0) {
@@ -153,7 +160,7 @@ queue_add_images(struct queue *queue, int64_t job_id, const struct queue_result 
 /* ------------------------------------------------------------------------- not wanted any more */
 
 /*
- * PENDING | DELAYED -> CANCELLED. "+state" below: SQLite must read the few rows of a job, not all
+ * PENDING | DELAYED | REVIEW -> CANCELLED. "+state" below: SQLite must read the few rows of a job, not all
  * waiting ones.
  */
 static int
@@ -183,7 +190,7 @@ withdraw_retried(struct queue *queue, const struct edge_row *row, int64_t now_ms
 #define WITHDRAWN(relation)                                                                                            \
     "SELECT d.id FROM job n JOIN job o ON o.series_id = n.series_id AND o.stack = n.stack "                            \
     "AND o.pipeline = n.pipeline AND " relation " "                                                                    \
-    "JOIN delivery d ON d.job_id = o.id AND +d.state IN ('PENDING', 'DELAYED') "                                       \
+    "JOIN delivery d ON d.job_id = o.id AND +d.state IN ('PENDING', 'DELAYED', 'REVIEW') "                             \
     "WHERE n.id = ? ORDER BY d.id"
 
 int
@@ -252,7 +259,7 @@ queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue
         database_change(&queue->db,
                         "UPDATE delivery SET state = 'SENT', sent_at = ?3, dimse_status = ?4, "
                         "code = ?5, message = ?6, sent_sop_class_uid = ?7, sent_transfer_syntax_uid = ?8, "
-                        "sent_sop_instance_uid = ?9 WHERE id = ?1 AND state = ?2",
+                        "sent_sop_instance_uid = ?9, confirmed = 0, confirmed_digest = '' WHERE id = ?1 AND state = ?2",
                         VALUES(EDGE_GUARD(&row), value_time(now_ms), value_known(attempt->dimse_status),
                                value_text(code_name(attempt->code)), value_text(attempt->message),
                                value_text(given(attempt->sent_class)), value_text(given(attempt->sent_syntax)),
@@ -298,6 +305,14 @@ queue_delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_befor
                                value_text(code_name(attempt->code)), value_text(attempt->message)));
     return queue_leave(
         queue, attempt_ended(queue, changed, &row, QUEUE_DELIVERY_DELAYED, "DELIVERY_DELAYED", attempt, now_ms));
+}
+
+int
+queue_confirm_images(struct queue *queue, int64_t delivery_id, int64_t confirmed, const char *digest)
+{
+    return queue_change(queue,
+                        "UPDATE delivery SET confirmed = ?2, confirmed_digest = ?3 WHERE id = ?1 AND state = 'SENDING'",
+                        VALUES(value_int(delivery_id), value_int(confirmed), value_text(digest)));
 }
 
 static int
@@ -381,6 +396,83 @@ queue_recover_deliveries(struct queue *queue, int64_t now_ms)
     return rc < 0 ? rc : queue_count_out(queue, NULL, last_ms, now_ms);
 }
 
+/* ------------------------------------------------------------------------------------ review - */
+
+int
+queue_hold_delivery(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt, int64_t now_ms)
+{
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_delivery, delivery_id, IN(QUEUE_DELIVERY_SENDING), &row);
+    if (rc < 0)
+        return rc;
+    int changed = database_change(&queue->db,
+                                  "UPDATE delivery SET state = 'REVIEW', code = ?3, message = ?4, held_digest = ?5, "
+                                  "accepted = 0, reviewed_at = NULL, reviewed_by = '' WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(&row), value_text(code_name(attempt->code)),
+                                         value_text(attempt->message), value_text(attempt->held_digest)));
+    return queue_leave(queue,
+                       attempt_ended(queue, changed, &row, QUEUE_DELIVERY_REVIEW, "DELIVERY_HELD", attempt, now_ms));
+}
+
+/* edge_enter() for a delivery under review of which the person has seen the present reason. */
+static int
+enter_held(struct queue *queue, int64_t delivery_id, const char *seen, struct edge_row *row)
+{
+    char *by = NULL;
+    int64_t same;
+    int rc = edge_enter(queue, &machine_delivery, delivery_id, IN(QUEUE_DELIVERY_REVIEW), row);
+    if (rc == -EAGAIN && queue_read_row(queue, "SELECT reviewed_by FROM delivery WHERE id = ? AND reviewed_by <> ''",
+                                        VALUES(value_int(delivery_id)), &database_string, &by) == 0)
+        database_refuse(&queue->db, rc, "delivery %lld is %s: %s decided on it", (long long)delivery_id,
+                        queue_delivery_states[row->state], by);
+    free(by);
+    if (rc)
+        return rc;
+    rc = database_get(&queue->db, "SELECT 1 FROM v_deliveries WHERE delivery = ?1 AND ?2 IN ('', version)",
+                      VALUES(value_int(delivery_id), value_text(seen)), &same);
+    if (rc == 0)
+        rc = database_refuse(&queue->db, -ESTALE,
+                             "the files of delivery %lld have changed since it was shown: look at it again",
+                             (long long)delivery_id);
+    return rc < 0 ? queue_leave(queue, rc) : 0;
+}
+
+int
+queue_accept_delivery(struct queue *queue, int64_t delivery_id, const char *seen, const char *by, int64_t now_ms)
+{
+    char words[160];
+    struct edge_row row;
+    int rc = enter_held(queue, delivery_id, seen, &row);
+    if (rc)
+        return rc;
+    int changed = database_change(&queue->db,
+                                  "UPDATE delivery SET state = 'PENDING', attempts = 0, due_at = ?3, since_at = ?3, "
+                                  "accepted = 1, reviewed_at = ?3, reviewed_by = ?4 WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(&row), value_time(now_ms), value_text(by)));
+    snprintf(words, sizeof words, "by %s", by);
+    return queue_leave(
+        queue, edge_taken(queue, changed, &row, QUEUE_DELIVERY_PENDING, "DELIVERY_ACCEPTED", CODE_NONE, words, now_ms));
+}
+
+int
+queue_reject_delivery(struct queue *queue, int64_t delivery_id, const char *seen, const char *reason, const char *by,
+                      int64_t now_ms)
+{
+    char words[480];
+    struct edge_row row;
+    int rc = enter_held(queue, delivery_id, seen, &row);
+    if (rc)
+        return rc;
+    snprintf(words, sizeof words, "by %s: %s", by, reason);
+    int changed = database_change(&queue->db,
+                                  "UPDATE delivery SET state = 'CANCELLED', reviewed_at = ?3, reviewed_by = ?4, "
+                                  "code = ?5, message = ?6 || ' (' || message || ')' WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(&row), value_time(now_ms), value_text(by),
+                                         value_text(code_name(CODE_REVIEW_REJECTED)), value_text(words)));
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_DELIVERY_CANCELLED, "DELIVERY_REJECTED",
+                                         CODE_REVIEW_REJECTED, words, now_ms));
+}
+
 /* ------------------------------------------------------------------------------------ purge -- */
 
 static int
@@ -398,7 +490,7 @@ queue_withdraw_purged(struct queue *queue, int64_t series_id, int64_t now_ms)
     int64_t count;
     return edge_for_each(queue, &machine_delivery,
                          "SELECT d.id FROM job j JOIN delivery d ON d.job_id = j.id "
-                         "WHERE j.series_id = ? AND (+d.state IN ('PENDING', 'DELAYED') "
+                         "WHERE j.series_id = ? AND (+d.state IN ('PENDING', 'DELAYED', 'REVIEW') "
                          "OR +d.state = 'SENT' AND d.commitment IN ('REQUESTED', 'FAILED')) "
                          "ORDER BY d.id",
                          VALUES(value_int(series_id)), withdraw_purged, now_ms, &count);
@@ -413,7 +505,8 @@ delivery_resend(struct queue *queue, const struct edge_row *row, int64_t now_ms)
     int changed = database_change(&queue->db,
                                   "UPDATE delivery SET state = 'PENDING', attempts = 0, due_at = ?3, since_at = ?3, "
                                   "dimse_status = NULL, code = '', message = '', commitment = 'NONE', "
-                                  "transaction_uid = '', requested_at = NULL, committed_at = NULL, redirected = 0 "
+                                  "transaction_uid = '', requested_at = NULL, committed_at = NULL, redirected = 0, "
+                                  "confirmed = 0, confirmed_digest = '' "
                                   "WHERE id = ?1 AND state = ?2",
                                   VALUES(EDGE_GUARD(row), value_time(now_ms)));
     return edge_taken(queue, changed, row, QUEUE_DELIVERY_PENDING, "DELIVERY_RESENT", CODE_NONE, "an operator's resend",

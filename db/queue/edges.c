@@ -14,9 +14,9 @@ const char *const queue_job_states[] = {
 };
 
 const char *const queue_delivery_states[] = {
-    [QUEUE_DELIVERY_PENDING] = "PENDING", [QUEUE_DELIVERY_SENDING] = "SENDING",
-    [QUEUE_DELIVERY_SENT] = "SENT",       [QUEUE_DELIVERY_DELAYED] = "DELAYED",
-    [QUEUE_DELIVERY_FAILED] = "FAILED",   [QUEUE_DELIVERY_CANCELLED] = "CANCELLED",
+    [QUEUE_DELIVERY_PENDING] = "PENDING",     [QUEUE_DELIVERY_SENDING] = "SENDING", [QUEUE_DELIVERY_SENT] = "SENT",
+    [QUEUE_DELIVERY_DELAYED] = "DELAYED",     [QUEUE_DELIVERY_FAILED] = "FAILED",   [QUEUE_DELIVERY_REVIEW] = "REVIEW",
+    [QUEUE_DELIVERY_CANCELLED] = "CANCELLED",
 };
 
 static const char *const commitments[] = {
@@ -92,9 +92,12 @@ edge_read_row(struct queue *queue, const struct machine *machine, int64_t id, st
 int
 edge_wrong_state(struct queue *queue, const struct edge_row *row)
 {
-    const bool review = row->machine == &machine_job && row->state == QUEUE_REVIEW;
+    const char *way = row->machine == &machine_job && row->state == QUEUE_REVIEW ? ": noctule accept or reject it"
+                      : row->machine == &machine_delivery && row->state == QUEUE_DELIVERY_REVIEW
+                          ? ": noctule accept --delivery or reject --delivery"
+                          : "";
     return database_refuse(&queue->db, -EAGAIN, "%s %lld is %s%s", row->machine->row_shape->what, (long long)row->id,
-                           row->machine->states[row->state], review ? ": noctule accept or reject it" : "");
+                           row->machine->states[row->state], way);
 }
 
 int

@@ -141,6 +141,9 @@ int review_expect_current(struct queue *queue, const struct edge_row *row);
     FIELD(TEXT, path, "path")                                                                                          \
     FIELD(TEXT, sop_class_uid, "sop_class_uid")                                                                        \
     FIELD(TEXT, sop_instance_uid, "sop_instance_uid")                                                                  \
+    FIELD(INT64, confirmed, "confirmed")                                                                               \
+    FIELD(TEXT, confirmed_digest, "confirmed_digest")                                                                  \
+    FIELD(TEXT, accepted_digest, "iif(accepted, held_digest, '')")                                                     \
     FIELD(TEXT, source,                                                                                                \
           "(SELECT s.series_uid || '.' || j.pipeline || '.' || j.id "                                                  \
           "FROM job j JOIN series s ON s.id = j.series_id WHERE j.id = job_id)")

@@ -449,7 +449,7 @@ static const struct {
      "   AND state IN ('READY', 'RUNNING', 'DELAYED')))"},
     {"delivery", "its result is removed, and it is to be sent",
      "SELECT d.id FROM delivery d JOIN job j ON j.id = d.job_id WHERE j.removed_at IS NOT NULL "
-     "AND d.state IN ('PENDING', 'SENDING', 'DELAYED')"},
+     "AND d.state IN ('PENDING', 'SENDING', 'DELAYED', 'REVIEW')"},
     {"series", "its state does not follow from its stacks",
      "SELECT id FROM series s WHERE state <> 'GATHERING' AND (state = 'SETTLED') <> "
      "EXISTS (SELECT 1 FROM stack WHERE series_id = s.id AND revision = s.revision AND accepted)"},

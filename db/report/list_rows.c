@@ -297,7 +297,7 @@ static const struct report_column period_hours[] = {
 static const struct report_column web_bar[] = {
     AS(review, "to review", NUMBER, "(SELECT count(*) FROM job WHERE state = 'REVIEW')"),
     AS(undelivered, "not delivered", NUMBER,
-       "(SELECT count(*) FROM delivery WHERE state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED'))"),
+       "(SELECT count(*) FROM delivery WHERE state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED', 'REVIEW'))"),
 };
 
 /* Counts of the last 24 hours and of waiting work. Each must equal the rows of a list: service/web/pages/web_overview.c has its address. */
@@ -1511,27 +1511,13 @@ const struct report_list report_reviews = {
  * The state of the delivery to each destination, "PACS SENT, RESEARCH FAILED": the worst one, if a destination gets
  * several results.
  */
+#define DELIVERY_IS(states, word) "WHEN count(*) FILTER (WHERE d.state IN (" states ")) > 0 THEN '" word "' "
 #define WORK_DELIVERIES                                                                                                \
-    "(SELECT group_concat(destination || ' ' || state, ', ') FROM (SELECT destination, CASE "                          \
-    "WHEN " COUNT(                                                                                                     \
-        "d.state = 'FAILED'") " > 0 THEN 'FAILED' "                                                                    \
-                              "WHEN " COUNT(                                                                           \
-                                  "d.state IN ('PENDING', 'SENDING', 'DELAYED')") " > 0 THEN 'WAITING' "               \
-                                                                                  "WHEN " COUNT(                       \
-                                                                                      "d.state = 'SENT'") " > 0 THEN " \
-                                                                                                          "'SENT' "    \
-                                                                                                          "ELSE "      \
-                                                                                                          "'CANCELLED" \
-                                                                                                          "' END AS "  \
-                                                                                                          "state "     \
-                                                                                                          "FROM "      \
-                                                                                                          "delivery "  \
-                                                                                                          "d WHERE "   \
-                                                                                                          "d.job_id "  \
-                                                                                                          "= r.job "   \
-                                                                                                          "GROUP BY "  \
-                                                                                                          "destinatio" \
-                                                                                                          "n))"
+    "(SELECT group_concat(destination || ' ' || state, ', ') FROM (SELECT destination, CASE " DELIVERY_IS("'FAILED'",  \
+                                                                                                          "FAILED")    \
+        DELIVERY_IS("'REVIEW'", "REVIEW") DELIVERY_IS("'PENDING', 'SENDING', 'DELAYED'", "WAITING")                    \
+            DELIVERY_IS("'SENT'", "SENT") "ELSE 'CANCELLED' END AS state "                                             \
+                                          "FROM delivery d WHERE d.job_id = r.job GROUP BY destination))"
 
 /* Why the work is in its state. */
 #define WORK_REASON                                                                                                    \
@@ -1610,7 +1596,7 @@ static const struct report_choice work_ways[] = {
          "Not delivered to",                                                                                           \
          REPORT_EQUAL,                                                                                                 \
          "job IN (SELECT d.job_id FROM delivery d WHERE d.destination = $ "                                            \
-         "AND d.state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED'))",                                                \
+         "AND d.state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED', 'REVIEW'))",                                      \
          NULL,                                                                                                         \
          "SELECT destination FROM v_destinations ORDER BY 1"},                                                         \
         SINCE(since, "Since", "at"), BEFORE(before, "Before", "at"), SINCE(ended_since, "Ended since", "ended_at"),    \
@@ -1681,9 +1667,10 @@ static const struct report_sort work_sorts[] = {
 
 /* SQLite must not sort the many that were sent: the plus keeps it from their index. */
 static const struct report_choice delivery_states[] = {
-    {"UNDELIVERED", "Not delivered", "state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED')"},
+    {"UNDELIVERED", "Not delivered", "state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED', 'REVIEW')"},
     {"WAITING", "Waiting", "state IN ('PENDING', 'SENDING', 'DELAYED')"},
     {"FAILED", "Failed", "state = 'FAILED'"},
+    {"REVIEW", "To review", "state = 'REVIEW'"},
     {"SENT", "Sent", "+state = 'SENT'"},
     {"CANCELLED", "Cancelled", "state = 'CANCELLED'"},
     {"PENDING", NULL, "state = 'PENDING'"},
@@ -1715,6 +1702,7 @@ static const struct report_column browse_deliveries[] = {
     COLUMN(code, "Code", TEXT),
     COLUMN(message, "Message", TEXT),
     COLUMN(held, "Held", TEXT),
+    COLUMN(version, "Version", TEXT),
 };
 
 static const struct report_field deliveries_fields[] = {
@@ -1885,6 +1873,7 @@ static const struct report_choice undelivered_causes[] = {
     {"WAITING", "Waiting", "cause = 'WAITING'"},
     {"HELD", "Held", "cause = 'HELD'"},
     {"FAILED", "Failed", "cause = 'FAILED'"},
+    {"REVIEW", "To review", "cause = 'REVIEW'"},
     {"UNCOMMITTED", "Not committed", "cause = 'UNCOMMITTED'"},
     {NULL, NULL, NULL},
 };

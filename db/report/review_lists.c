@@ -67,6 +67,35 @@ review_print_job(struct report *report, sqlite3_stmt *row, FILE *out)
     return rc ? rc : review_print_line(report, "", report_text(row, PREVIEW), out);
 }
 
+/* The deliveries that a person must release or reject, with the reason. */
+static const struct report_list review_deliveries = {.view = "v_deliveries"};
+static const char review_deliveries_sql[] =
+    "SELECT printf('Delivery %d to %s, job %d, pipeline %s, since %s', delivery, destination, job, pipeline, "
+    "started_at), "
+    "printf('  series    %s', series_uid), message FROM v_deliveries WHERE state = 'REVIEW' "
+    "AND (?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR series_uid = ?2) ORDER BY started_at, delivery LIMIT ?3";
+
+static int
+review_print_deliveries(struct report *report, const struct database_value values[3], int *count, FILE *out)
+{
+    sqlite3_stmt *row;
+    const struct report_selection all = {&review_deliveries, values, 3};
+    sqlite3_str *sql = sqlite3_str_new(report->db.handle);
+    sqlite3_str_appendall(sql, review_deliveries_sql);
+    int rc = report_start(report, sql, &all, &row);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&report->db, row)) == 1) {
+        fputs((*count)++ ? "\n" : "", out);
+        for (int i = 0; i < 3 && rc >= 0; i++)
+            rc = review_print_line(report, i == 2 ? "  found     " : "", report_text(row, i), out);
+        if (rc < 0)
+            break;
+    }
+    sqlite3_finalize(row);
+    return rc;
+}
+
 static int
 review_print(struct report *report, const struct database_value values[4], FILE *out)
 {
@@ -85,10 +114,17 @@ review_print(struct report *report, const struct database_value values[4], FILE 
             break;
     }
     sqlite3_finalize(row);
+    const int jobs = count;
+    if (rc == 0)
+        rc = review_print_deliveries(report, values, &count, out);
     if (rc == 0 && count == 0)
         fputs("no job is under review\n", out);
-    else if (rc == 0)
+    if (rc == 0 && jobs > 0)
         fputs("\nnoctule accept JOB delivers it as it is, noctule reject JOB REASON ends it\n", out);
+    if (rc == 0 && count > jobs)
+        fputs("\nnoctule accept --delivery DELIVERY sends the files, noctule reject --delivery DELIVERY REASON does "
+              "not\n",
+              out);
     return rc;
 }
 

@@ -26,11 +26,28 @@ const char *const object_classes[] = {
     UID_ParametricMapStorage, UID_EnhancedSRStorage,          UID_Comprehensive3DSRStorage, UID_RTStructureSetStorage,
 };
 
+/* Images on which devices and persons often write: captures, and views of ultrasound, angiography and fluoroscopy. */
+const char *const written_classes[] = {
+    UID_SecondaryCaptureImageStorage,
+    UID_MultiframeSingleBitSecondaryCaptureImageStorage,
+    UID_MultiframeGrayscaleByteSecondaryCaptureImageStorage,
+    UID_MultiframeGrayscaleWordSecondaryCaptureImageStorage,
+    UID_MultiframeTrueColorSecondaryCaptureImageStorage,
+    UID_RETIRED_UltrasoundImageStorage,
+    UID_RETIRED_UltrasoundMultiframeImageStorage,
+    UID_UltrasoundImageStorage,
+    UID_UltrasoundMultiframeImageStorage,
+    UID_XRayAngiographicImageStorage,
+    UID_EnhancedXAImageStorage,
+    UID_XRayRadiofluoroscopicImageStorage,
+    UID_EnhancedXRFImageStorage,
+};
+
+template <size_t size>
 bool
-is_class_known(const std::string &uid)
+is_class_among(const char *const (&classes)[size], const std::string &uid)
 {
-    return storage_class_modality(uid.c_str()) || std::any_of(std::begin(object_classes), std::end(object_classes),
-                                                              [&](const char *each) { return uid == each; });
+    return std::any_of(std::begin(classes), std::end(classes), [&](const char *each) { return uid == each; });
 }
 
 std::string
@@ -55,6 +72,8 @@ burned_in_reason(DcmDataset &dataset)
         return "Burned In Annotation is YES";
     if (burned == "NO")
         return "";
+    if (is_class_among(written_classes, first_text(dataset, DCM_SOPClassUID)))
+        return "devices often write on images of its class, and Burned In Annotation is not NO";
     if (type.find("SCREEN") != std::string::npos || dataset.tagExistsWithValue(DCM_ConversionType))
         return "it is a screenshot or was converted, and Burned In Annotation is not NO";
     if (storage_class_is_flat(first_text(dataset, DCM_SOPClassUID).c_str()))
@@ -65,17 +84,19 @@ burned_in_reason(DcmDataset &dataset)
 }
 
 int
-refuse(const char *path, DcmDataset &dataset, struct error *error)
+refuse(const char *path, DcmDataset &dataset, bool released, struct error *error)
 {
     const std::string uid = first_text(dataset, DCM_SOPClassUID);
     const char *name = text_base_name(path);
+    const bool is_image = storage_class_modality(uid.c_str()) || storage_class_is_flat(uid.c_str()) ||
+                          is_class_among(written_classes, uid);
     /* Labels of regions are drawn in pictures of Noctule. */
-    const bool is_picture = storage_class_is_flat(uid.c_str()) && header_is_own(Header(dataset));
-    if (!is_class_known(uid) || is_picture)
+    const bool is_picture = is_class_among(written_classes, uid) && header_is_own(Header(dataset));
+    if ((!is_image && !is_class_among(object_classes, uid)) || is_picture)
         return error_set_files(error, -EBADMSG, CODE_DEIDENTIFY_CLASS, path, nullptr,
                                "%s is of a class that cannot be de-identified: %s. It was not sent.", name,
                                dicom_uid_name(uid.c_str()));
-    const std::string reason = burned_in_reason(dataset);
+    const std::string reason = released ? "" : burned_in_reason(dataset);
     if (!reason.empty())
         return error_set_files(error, -EBADMSG, CODE_BURNED_IN_TEXT, path, nullptr,
                                "%s may show text that identifies the patient: %s. It was not sent.", name,
@@ -170,6 +191,22 @@ deidentify_text(const struct deidentify *how, const char *text, size_t length, c
 }
 
 int
+deidentify_check(const char *path, struct error *error)
+{
+    return header_guard(path, error, [&] {
+        DcmFileFormat file;
+        const OFCondition status = header_try([&] {
+            return file.loadFileUntilTag(path, EXS_Unknown, EGL_noChange, DCM_MaxReadLength, ERM_autoDetect,
+                                         DCM_PixelData);
+        });
+        if (status.bad())
+            return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr, "%s cannot be parsed (%s).",
+                                   text_base_name(path), status.text());
+        return refuse(path, *file.getDataset(), false, error);
+    });
+}
+
+int
 deidentify_file(const struct deidentify *how, const char *path, int fd, struct dicom_form *made, struct error *error)
 {
     return header_guard(path, error, [&] {
@@ -179,7 +216,7 @@ deidentify_file(const struct deidentify *how, const char *path, int fd, struct d
             return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr, "%s cannot be parsed (%s).",
                                    text_base_name(path), status.text());
         DcmDataset &dataset = *file.getDataset();
-        if (const int rc = refuse(path, dataset, error))
+        if (const int rc = refuse(path, dataset, how->released, error))
             return rc;
         DatasetCleaner(*how).run(dataset);
         E_TransferSyntax syntax = dataset.getOriginalXfer();

@@ -4,7 +4,8 @@
  *
  * Equal files, settings and keys give equal bytes. UIDs, the patient's pseudonym and the shift of dates depend only on
  * the key and on the original value, so copies that were made at different times fit together. Pixel data is copied byte
- * for byte and is never decoded: text that is burned in stays, so objects that may have some are refused.
+ * for byte and is never decoded: text that is burned in stays, so objects that may have some are refused until a person
+ * released them.
  */
 #ifndef NOCTULE_DICOM_DEIDENTIFY_DEIDENTIFY_H
 #define NOCTULE_DICOM_DEIDENTIFY_DEIDENTIFY_H
@@ -32,6 +33,7 @@ enum { DEIDENTIFY_DIGEST = 32, DEIDENTIFY_WORD = 27 };
 struct deidentify {
     unsigned keep;   /* enum deidentify_keep */
     bool no_patient; /* Patient ID and name are left empty, instead of a pseudonym */
+    bool released;   /* a person looked at the pixels: text that may be burned in is no reason to refuse */
     /* Computes a keyed digest of a text. Returns 0 or -ENOMEM. */
     int (*digest)(const void *key, const char *text, uint8_t digest[DEIDENTIFY_DIGEST]);
     const void *key;
@@ -48,6 +50,10 @@ int deidentify_patient(const struct deidentify *how, const char *patient_id, cha
 /* Writes a text (UTF-8) without the words that are not on the list. Returns false if no word is left, or if there is not
  * enough memory or room. */
 bool deidentify_text(const struct deidentify *how, const char *text, size_t length, char *cleaned, size_t size);
+
+/* Returns 0 if deidentify_file() makes a copy of a readable object without a person's release. Reads no pixels. Codes:
+ * BURNED_IN_TEXT, DEIDENTIFY_CLASS, OUT_OF_MEMORY, TAG_INVALID or FILE_UNREADABLE. */
+int deidentify_check(const char *path, struct error *error);
 
 /*
  * Writes the copy of the object at `path` to `fd` (a regular file, open for writing, at offset 0), which the caller must

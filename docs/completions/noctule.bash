@@ -109,11 +109,11 @@ _noctule() {
         kind=nothing
         ;;
     accept)
-        options='--pipeline --code --dry-run'
+        options='--pipeline --code --dry-run --delivery'
         kind=nothing
         ;;
     reject)
-        options=''
+        options='--delivery'
         kind=nothing
         ;;
     undo)
@@ -285,7 +285,7 @@ _noctule() {
     programs:--interval) kind=nothing ;;
     validations:--pipeline) kind=pipelines ;;
     validations:--limit) kind=nothing ;;
-    deliveries:--state) words='PENDING SENDING SENT DELAYED FAILED CANCELLED' ;;
+    deliveries:--state) words='PENDING SENDING SENT DELAYED FAILED REVIEW CANCELLED' ;;
     deliveries:--destination) kind=destinations ;;
     deliveries:--job) kind=nothing ;;
     deliveries:--limit) kind=nothing ;;

@@ -602,6 +602,7 @@ const struct cli_command cli_priority = {
 /* Options of `accept` and `reject`. */
 struct rejection {
     const char *reason;          /* NULL: accept */
+    bool delivery;               /* the numbers are of deliveries */
     struct report_filter filter; /* for accept without job numbers */
     bool dry_run;
 };
@@ -613,8 +614,9 @@ write_word(struct proto_writer *writer, enum proto_type type, const char *job, c
     const struct rejection *rejection = options;
     struct message_reject reject = {.reason = rejection->reason, .login = control_login(login, sizeof login)};
     struct message_accept accept = {.login = reject.login};
-    cli_parse_number(job, &reject.job);
+    cli_parse_number(job, rejection->delivery ? &reject.delivery : &reject.job);
     accept.job = reject.job;
+    accept.delivery = reject.delivery;
     message_write(writer, type, rejection->reason ? (const void *)&reject : &accept);
 }
 
@@ -626,6 +628,8 @@ accept_check(struct cli_call *call)
     const char *name = call->command->name;
     if (chosen && call->count > 0)
         return cli_usage_error(name, "--pipeline and --code take no job numbers");
+    if (chosen && accepted->delivery)
+        return cli_usage_error(name, "--delivery needs the numbers of deliveries");
     if (!chosen && accepted->dry_run)
         return cli_usage_error(name, "--dry-run needs --pipeline or --code");
     if (!chosen && call->count == 0)
@@ -638,9 +642,10 @@ static int
 accept_run(struct cli_call *call)
 {
     static const struct cli_request request = {PROTO_ACCEPT, "job", write_word, false};
+    static const struct cli_request delivery = {PROTO_ACCEPT, "delivery", write_word, false};
     struct rejection *accepted = call->options;
     if (call->count > 0)
-        return control_request(call, &request, false);
+        return control_request(call, accepted->delivery ? &delivery : &request, false);
     accepted->filter.state = "REVIEW";
     accepted->filter.current = true;
     return control_request_matching(call->context, &request, &report_jobs, &accepted->filter, accepted,
@@ -649,14 +654,17 @@ accept_run(struct cli_call *call)
 
 const struct cli_command cli_accept = {
     .name = "accept",
-    .help = "accept results under review and deliver them",
-    .usage = {"JOB...", "[--dry-run] --pipeline NAME | --code CODE"},
+    .help = "accept results under review and deliver them, or deliveries under review",
+    .usage = {"JOB...", "[--dry-run] --pipeline NAME | --code CODE", "--delivery DELIVERY..."},
     .options = (const struct cli_option[]){{"pipeline", 0, &cli_pipeline, CLI_AT(struct rejection, filter.pipeline),
                                             .help = "all results under review of this pipeline"},
                                            {"code", 0, &cli_text, CLI_AT(struct rejection, filter.code),
                                             .help = "all results under review with this code", .noun = "CODE"},
                                            {"dry-run", 0, &cli_flag, CLI_AT(struct rejection, dry_run),
                                             .help = "list the results without accepting them"},
+                                           {"delivery", 0, &cli_flag, CLI_AT(struct rejection, delivery),
+                                            .help = "the numbers are of deliveries: send these files although they may "
+                                                    "show text"},
                                            {0}},
     .size = sizeof(struct rejection),
     JOBS(0),
@@ -670,7 +678,8 @@ reject_check(struct cli_call *call)
     const char *name = call->command->name;
     int64_t job;
     if (cli_parse_number(call->arguments[0], &job) < 0)
-        return cli_usage_error(name, "\"%s\" is not a job number", call->arguments[0]);
+        return cli_usage_error(name, "\"%s\" is not a %s number", call->arguments[0],
+                               rejection->delivery ? "delivery" : "job");
     rejection->reason = call->arguments[1];
     call->count = 1;
     return *rejection->reason ? EXIT_OK : cli_usage_error(name, "needs a reason");
@@ -678,14 +687,17 @@ reject_check(struct cli_call *call)
 
 const struct cli_command cli_reject = {
     .name = "reject",
-    .help = "reject the result of a job under review; it is not delivered",
-    .usage = {"JOB REASON"},
+    .help = "reject the result of a job under review, or a delivery; it is not delivered",
+    .usage = {"JOB REASON", "--delivery DELIVERY REASON"},
+    .options =
+        (const struct cli_option[]){
+            {"delivery", 0, &cli_flag, CLI_AT(struct rejection, delivery), .help = "the number is of a delivery"}, {0}},
     .more = "The reason must be one argument, in quotes if it has several words. It is shown with "
             "the job and must not name patients.",
     .size = sizeof(struct rejection),
     .min_arguments = 2,
     .max_arguments = 2,
-    .needs = "a job number and a reason, in quotes if it has several words",
+    .needs = "a number and a reason, in quotes if it has several words",
     .check = reject_check,
     .run = control_run,
     .request = &(const struct cli_request){PROTO_REJECT, "job", write_word, false}};

@@ -257,14 +257,33 @@ review_waits(const struct core *core, const struct control_request *request)
     return request->person && core->conf->page.undo_seconds > 0;
 }
 
+/* Releases a delivery under review, or rejects it for a reason. A rejected one can be sent again, a released one not be
+ * called back: both are final. */
+static int
+delivery_decide(struct core *core, int64_t id, const char *seen, const char *reason, const char *by,
+                struct answer *answer)
+{
+    const int64_t now_ms = clock_unix_ms();
+    const int error = reason ? queue_reject_delivery(core->queue, id, seen, reason, by, now_ms)
+                             : queue_accept_delivery(core->queue, id, seen, by, now_ms);
+    if (error)
+        return error;
+    due_now(&core->deliveries_due);
+    answer_set(answer, "delivery %" PRId64 " is %s", id, reason ? "rejected; its files are not sent" : "released");
+    return 0;
+}
+
 static int
 handle_accept(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_accept *message = &request->message.accept;
     char by[REQUEST_NAME];
     request_name(request, message->login, by);
-    log_info("control.accept", LOG_INT("job", message->job), LOG_STR("by", by));
-    const int error = queue_check_review(core->queue, message->job, request->person ? request->person->seen : "");
+    log_info("control.accept", LOG_INT("job", message->job), LOG_INT("delivery", message->delivery), LOG_STR("by", by));
+    const char *seen = request->person ? request->person->seen : "";
+    if (message->delivery)
+        return delivery_decide(core, message->delivery, seen, NULL, by, answer);
+    const int error = queue_check_review(core->queue, message->job, seen);
     if (error)
         return error;
     return review_waits(core, request)
@@ -278,12 +297,15 @@ handle_reject(struct core *core, const struct control_request *request, struct a
     const struct message_reject *message = &request->message.reject;
     char by[REQUEST_NAME];
     request_name(request, message->login, by);
-    log_info("control.reject", LOG_INT("job", message->job), LOG_STR("by", by));
+    const char *seen = request->person ? request->person->seen : "";
+    log_info("control.reject", LOG_INT("job", message->job), LOG_INT("delivery", message->delivery), LOG_STR("by", by));
     if (!*message->reason) {
         answer_set(answer, "a rejection must have a reason");
         return -EINVAL;
     }
-    int error = queue_check_review(core->queue, message->job, request->person ? request->person->seen : "");
+    if (message->delivery)
+        return delivery_decide(core, message->delivery, seen, message->reason, by, answer);
+    int error = queue_check_review(core->queue, message->job, seen);
     if (!error && review_waits(core, request))
         return review_decide(core, request, message->job, message->reason, answer);
     if (!error)

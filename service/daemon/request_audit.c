@@ -23,13 +23,20 @@ audit_job(struct audited *audited, const char *action, int64_t job)
     snprintf(audited->subject, sizeof audited->subject, "job %" PRId64, job);
 }
 
+/* Names a delivery instead of a job. 0: changes nothing. */
+static void
+audit_delivery(struct audited *audited, int64_t delivery)
+{
+    if (delivery)
+        snprintf(audited->subject, sizeof audited->subject, "delivery %" PRId64, delivery);
+}
+
 static void
 audit_resend(struct audited *audited, const struct message_resend *resend)
 {
     audit_job(audited, "resend", resend->job);
-    if (resend->delivery)
-        snprintf(audited->subject, sizeof audited->subject, "delivery %" PRId64, resend->delivery);
-    else if (!resend->job)
+    audit_delivery(audited, resend->delivery);
+    if (!resend->delivery && !resend->job)
         snprintf(audited->subject, sizeof audited->subject, "destination %s", resend->destination);
 }
 
@@ -53,11 +60,13 @@ audit_describe(const struct control_request *request, struct audited *audited)
     switch (request->type) {
     case PROTO_ACCEPT:
         audit_job(audited, "accept", message->accept.job);
+        audit_delivery(audited, message->accept.delivery);
         audited->row.reason = message->accept.reason;
         audited->login = message->accept.login;
         return true;
     case PROTO_REJECT:
         audit_job(audited, "reject", message->reject.job);
+        audit_delivery(audited, message->reject.delivery);
         audited->row.reason = message->reject.reason;
         audited->login = message->reject.login;
         return true;

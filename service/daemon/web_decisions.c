@@ -46,19 +46,22 @@ web_number(const char *name)
     return length < 19 && strspn(name, "0123456789") == length ? strtoll(name, NULL, 10) : 0;
 }
 
-/* Fills the request of a command that makes a decision on a job. Returns false if there is none. */
+/* Fills the request of a command that makes a decision on a job, or on a delivery under review. Returns false if there
+ * is none. */
 static bool
-web_fill_job(const struct message_decide *decide, const char *name, struct control_request *request)
+web_fill_job(const struct message_decide *decide, const char *name, bool is_delivery, struct control_request *request)
 {
-    const int64_t job = web_number(name);
+    const int64_t number = web_number(name), job = is_delivery ? 0 : number, delivery = is_delivery ? number : 0;
     union message_any *message = &request->message;
     const char *action = decide->action;
     if (strcmp(action, "accept") == 0) {
         request->type = PROTO_ACCEPT;
-        message->accept = (struct message_accept){.job = job, .reason = decide->reason, .login = ""};
+        message->accept =
+            (struct message_accept){.job = job, .delivery = delivery, .reason = decide->reason, .login = ""};
     } else if (strcmp(action, "reject") == 0) {
         request->type = PROTO_REJECT;
-        message->reject = (struct message_reject){.job = job, .reason = decide->reason, .login = ""};
+        message->reject =
+            (struct message_reject){.job = job, .delivery = delivery, .reason = decide->reason, .login = ""};
     } else if (strcmp(action, "undo") == 0) {
         request->type = PROTO_UNDO;
         message->undo = (struct message_undo){.job = job, .login = ""};
@@ -74,7 +77,7 @@ web_fill_job(const struct message_decide *decide, const char *name, struct contr
     } else {
         return false;
     }
-    return job > 0;
+    return number > 0;
 }
 
 static bool
@@ -118,7 +121,7 @@ web_fill(const struct message_decide *decide, const struct decision_rule *rule, 
             .delivery = one ? web_number(name) : 0, .destination = one ? "" : name, .not_arrived = !one};
         return !one || message->resend.delivery > 0;
     }
-    return web_fill_job(decide, name, request);
+    return web_fill_job(decide, name, strcmp(rule->subject, "delivery") == 0, request);
 }
 
 /* Returns 0 if the person may make this decision now, or -errno with a text. */

@@ -10,6 +10,7 @@
 #include "service/common/log.h"
 #include "service/common/stow/stow.h"
 #include "service/common/wire/child.h"
+#include "service/sender/sender_chain.h"
 #include "service/sender/sender_copy.h"
 #include "service/sender/sender_images.h"
 
@@ -31,7 +32,8 @@
 struct sender_task {
     struct sender_task *next;
     int64_t delivery;
-    char *kind, *file, *source, *name, *sop_class, *sop_instance; /* as of DELIVER */
+    int64_t confirmed;
+    char *kind, *file, *source, *name, *sop_class, *sop_instance, *digest, *accepted; /* as of DELIVER */
 };
 
 struct sender {
@@ -60,6 +62,7 @@ struct send_attempt {
     int32_t store_status;
     enum proto_commitment commitment;
     char transaction[DICOM_UID_SIZE];
+    char held[SENDER_CHAIN]; /* of files that may show text, or "" */
 };
 
 /* ------------------------------------------------------------------------------- sending ---- */
@@ -80,6 +83,7 @@ send_delivered(struct sender *sender, const struct sender_task *task, enum proto
         .sent_sop_class = attempt->sent.sop_class,
         .sent_transfer_syntax = attempt->sent.transfer_syntax,
         .sent_sop_instance = attempt->sent.sop_instance,
+        .held = attempt->held,
     };
     message_write_delivered(&writer, &message);
     sender->options.events.frame(sender->options.events.context, &writer);
@@ -391,14 +395,16 @@ send_file(struct sender *sender, const struct sender_task *task, struct send_att
 
 /* Delivers one file, or its de-identified copy. */
 static enum dicom_outcome
-send_copy(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+send_copy(struct sender *sender, const struct sender_task *task, bool released, struct send_attempt *attempt)
 {
-    const struct deidentify *how = &sender->cleaning.how;
+    struct deidentify settings = sender->cleaning.how;
+    const struct deidentify *how = &settings;
     const bool is_object = *task->sop_instance != '\0';
     struct sender_form copy;
     char source[SENDER_NAME] = "";
     if (!sender->options.destination->deidentify)
         return send_file(sender, task, attempt);
+    settings.released = released;
     int rc = (is_object ? sender_copy_object : sender_copy_file)(how, task->file, sender->options.root, &copy,
                                                                  &attempt->error);
     if (rc)
@@ -430,36 +436,129 @@ sender_is_stopping(struct sender *sender)
     return stopping;
 }
 
-/* Delivers all images of a series, one after the other. A further attempt begins with the first one: storing an instance
- * twice is harmless. */
-static enum dicom_outcome
-send_images(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+/* Refuses a series if text may be burned into an image, before the first one is sent. */
+static int
+check_images(struct sender *sender, const struct sender_images *images, struct error *error)
 {
-    struct sender_images images;
-    enum dicom_outcome outcome = DICOM_SENT;
-    if (sender_images_find(task->file, &images, &attempt->error))
-        outcome = dicom_outcome_of(attempt->error.code, &attempt->answer);
-    for (size_t i = 0; i < images.count && outcome == DICOM_SENT; i++) {
-        struct dicom_form form;
-        *attempt = (struct send_attempt){.answer = {-1, -1, -1, -1}, .store_status = -1};
-        if (sender_is_stopping(sender)) {
-            error_set(&attempt->error, -ECANCELED, CODE_RETURNED, "%zu of %zu images were sent.", i, images.count);
-            outcome = DICOM_TRANSIENT;
-        } else if (dicom_read_form(images.files[i], &form, &attempt->error)) {
-            outcome = dicom_outcome_of(attempt->error.code, &attempt->answer);
-        } else {
-            const struct sender_task image = {.delivery = task->delivery,
-                                              .kind = task->kind,
-                                              .file = images.files[i],
-                                              .source = "",
-                                              .name = "",
-                                              .sop_class = form.sop_class,
-                                              .sop_instance = form.sop_instance};
-            outcome = send_copy(sender, &image, attempt);
+    size_t found = 0;
+    struct error first = {0}, other;
+    for (size_t i = 0; i < images->count && !sender_is_stopping(sender); i++) {
+        struct error *reason = found ? &other : &first;
+        const int rc = deidentify_check(images->files[i], reason);
+        if (rc && reason->code != CODE_BURNED_IN_TEXT) {
+            *error = *reason;
+            return rc;
+        }
+        found += rc != 0;
+    }
+    if (found == 0)
+        return 0;
+    return error_set(error, -EBADMSG, CODE_BURNED_IN_TEXT, "Of %zu images %zu may show text. The first: %s",
+                     images->count, found, first.message);
+}
+
+static void
+send_confirmed(const struct sender *sender, const struct sender_task *task, size_t count, const char *digest)
+{
+    struct proto_writer writer;
+    message_write_images(
+        &writer, &(struct message_images){.delivery = task->delivery, .confirmed = (int64_t)count, .digest = digest});
+    sender->options.events.frame(sender->options.events.context, &writer);
+}
+
+static enum dicom_outcome
+send_image(struct sender *sender, const struct sender_task *task, const char *file, bool released,
+           struct send_attempt *attempt)
+{
+    struct dicom_form form;
+    *attempt = (struct send_attempt){.answer = {-1, -1, -1, -1}, .store_status = -1};
+    if (dicom_read_form(file, &form, &attempt->error))
+        return dicom_outcome_of(attempt->error.code, &attempt->answer);
+    char path[SENDER_PATH];
+    snprintf(path, sizeof path, "%s", file);
+    const struct sender_task image = {.delivery = task->delivery,
+                                      .kind = task->kind,
+                                      .file = path,
+                                      .source = "",
+                                      .name = "",
+                                      .sop_class = form.sop_class,
+                                      .sop_instance = form.sop_instance};
+    return send_copy(sender, &image, released, attempt);
+}
+
+/* Delivers the images of a series that the destination does not have from an earlier attempt. The digest of these differs
+ * if files came, went or were replaced, or if they would be sent in another way: then all are sent. */
+static enum dicom_outcome
+send_images(struct sender *sender, const struct sender_task *task, const struct sender_images *images,
+            struct send_attempt *attempt)
+{
+    char chain[SENDER_CHAIN], whole[SENDER_CHAIN];
+    size_t first = 0;
+    int rc = sender_chain_begin(sender->options.destination, &sender->cleaning.how, sender->options.key, chain);
+    memcpy(whole, chain, sizeof whole);
+    for (size_t i = 0; i < images->count && rc == 0; i++) {
+        rc = sender_chain_add(sender->options.key, images->files[i], whole);
+        if ((int64_t)i + 1 == task->confirmed && strcmp(whole, task->digest) == 0) {
+            first = i + 1;
+            memcpy(chain, whole, sizeof chain);
         }
     }
-    sender_images_free(&images);
+    if (rc)
+        error_set_system(&attempt->error, rc, "list the images");
+    const bool released = strcmp(whole, task->accepted) == 0;
+    if (rc == 0 && sender->options.destination->deidentify && !released) {
+        rc = check_images(sender, images, &attempt->error);
+        if (rc && attempt->error.code == CODE_BURNED_IN_TEXT)
+            memcpy(attempt->held, whole, sizeof whole);
+    }
+    if (rc)
+        return dicom_outcome_of(attempt->error.code, &attempt->answer);
+    if (first > 0)
+        log_info("courier.continues", LOG_INT("delivery", task->delivery), LOG_INT("confirmed", (int64_t)first),
+                 LOG_INT("images", (int64_t)images->count));
+    enum dicom_outcome outcome = DICOM_SENT;
+    for (size_t i = first; i < images->count && outcome == DICOM_SENT; i++) {
+        if (sender_is_stopping(sender)) {
+            error_set(&attempt->error, -ECANCELED, CODE_RETURNED, "%zu of %zu images were sent.", i, images->count);
+            return DICOM_TRANSIENT;
+        }
+        outcome = send_image(sender, task, images->files[i], released, attempt);
+        if (outcome == DICOM_SENT && sender_chain_add(sender->options.key, images->files[i], chain) == 0)
+            send_confirmed(sender, task, i + 1, chain);
+        crash_point("courier_after_image");
+    }
     attempt->sent = (struct dicom_form){"", "", ""}; /* it is no single object */
+    return outcome;
+}
+
+/* Delivers one object or file. A copy that may show text is held, until a person released this file. */
+static enum dicom_outcome
+send_one(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    char chain[SENDER_CHAIN];
+    int rc = sender_chain_begin(sender->options.destination, &sender->cleaning.how, sender->options.key, chain);
+    if (rc == 0)
+        rc = sender_chain_add(sender->options.key, task->file, chain);
+    if (rc) {
+        error_set_system(&attempt->error, rc, "name the file");
+        return dicom_outcome_of(attempt->error.code, &attempt->answer);
+    }
+    const enum dicom_outcome outcome = send_copy(sender, task, strcmp(chain, task->accepted) == 0, attempt);
+    if (attempt->error.code == CODE_BURNED_IN_TEXT)
+        memcpy(attempt->held, chain, sizeof chain);
+    return outcome;
+}
+
+static enum dicom_outcome
+send_task(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    struct sender_images images;
+    if (strcmp(task->kind, CONF_KIND_IMAGES) != 0)
+        return send_one(sender, task, attempt);
+    const enum dicom_outcome outcome = sender_images_find(task->file, &images, &attempt->error)
+                                           ? dicom_outcome_of(attempt->error.code, &attempt->answer)
+                                           : send_images(sender, task, &images, attempt);
+    sender_images_free(&images);
     return outcome;
 }
 
@@ -474,8 +573,7 @@ sender_attempt(struct sender *sender, const struct sender_task *task)
     const struct conf_destination *to = sender->options.destination;
     struct send_attempt attempt = {.answer = {-1, -1, -1, -1}, .store_status = -1};
     const double start = clock_seconds();
-    const enum dicom_outcome outcome = strcmp(task->kind, CONF_KIND_IMAGES) == 0 ? send_images(sender, task, &attempt)
-                                                                                 : send_copy(sender, task, &attempt);
+    const enum dicom_outcome outcome = send_task(sender, task, &attempt);
     if (attempt.error.code == CODE_RETURNED) {
         send_returned(sender, task);
         return;
@@ -506,6 +604,8 @@ free_task(struct sender_task *task)
     free(task->name);
     free(task->sop_class);
     free(task->sop_instance);
+    free(task->digest);
+    free(task->accepted);
     free(task);
 }
 
@@ -614,7 +714,11 @@ sender_deliver(struct sender *sender, const struct message_deliver *order)
     task->name = strdup(order->name);
     task->sop_class = strdup(order->sop_class);
     task->sop_instance = strdup(order->sop_instance);
-    if (!task->kind || !task->file || !task->source || !task->name || !task->sop_class || !task->sop_instance) {
+    task->confirmed = order->confirmed;
+    task->digest = strdup(order->digest);
+    task->accepted = strdup(order->accepted);
+    if (!task->kind || !task->file || !task->source || !task->name || !task->sop_class || !task->sop_instance ||
+        !task->digest || !task->accepted) {
         free_task(task);
         return -ENOMEM;
     }

@@ -8,6 +8,8 @@ const struct decision_rule decision_rules[] = {
     {"accept", "job", CONF_PAGE_REVIEW, PERSON_REVIEWER, false},
     {"reject", "job", CONF_PAGE_REVIEW, PERSON_REVIEWER, true},
     {"undo", "job", CONF_PAGE_REVIEW, PERSON_REVIEWER, false},
+    {"accept", "delivery", CONF_PAGE_REVIEW, PERSON_REVIEWER, false},
+    {"reject", "delivery", CONF_PAGE_REVIEW, PERSON_REVIEWER, true},
     {"correct", "job", CONF_PAGE_MASKS, PERSON_REVIEWER, false}, /* with a file: UPLOAD, not DECIDE */
     {"retry", "job", CONF_PAGE_JOBS, PERSON_OPERATOR, false},
     {"cancel", "job", CONF_PAGE_JOBS, PERSON_OPERATOR, false},

@@ -30,8 +30,9 @@
 
 /* Per destination: the next ones wait at the sender while one is being sent, so that its association is never idle
  * between them. */
-#define MAX_UNDER_WAY 4
-#define RETRY_MILLIS  1000 /* after a database failure */
+#define MAX_UNDER_WAY   4
+#define RETRY_MILLIS    1000 /* after a database failure */
+#define PROGRESS_MILLIS 1000
 
 struct deliveries {
     struct core *core;
@@ -149,7 +150,10 @@ deliveries_on_commit(void *context, int status)
                                                         .source = is_object ? "" : delivery->source,
                                                         .name = is_object ? "" : text_base_name(delivery->path),
                                                         .sop_class = delivery->sop_class_uid,
-                                                        .sop_instance = delivery->sop_instance_uid});
+                                                        .sop_instance = delivery->sop_instance_uid,
+                                                        .confirmed = delivery->confirmed,
+                                                        .digest = delivery->confirmed_digest,
+                                                        .accepted = delivery->accepted_digest});
     const int error = file ? pool_send(core->pool, attempt->sender, &writer) : -ENOMEM;
     free(file);
     if (error) {
@@ -303,10 +307,36 @@ deliveries_handle_delivered(struct deliveries *deliveries, struct proto_reader *
     due_now(&core->deliveries_due);
 }
 
+/* The number is stored with the outcome of the attempt, and before that at most once per second, in case the daemon dies. */
+static void
+deliveries_handle_images(struct deliveries *deliveries, struct proto_reader *reader)
+{
+    struct core *core = deliveries->core;
+    struct message_images message;
+    if (message_read_images(reader, &message))
+        return;
+    struct attempt *base = attempts_find(&deliveries->attempts, message.delivery);
+    struct delivery_attempt *attempt = (struct delivery_attempt *)base;
+    if (!base || base->ended || message.confirmed <= 0 || strlen(message.digest) != sizeof attempt->digest - 1) {
+        reader->error = -EBADMSG;
+        return;
+    }
+    attempt->confirmed = message.confirmed;
+    memcpy(attempt->digest, message.digest, sizeof attempt->digest);
+    const uint64_t now = uv_now(&core->loop);
+    if (now < attempt->stored_ms + PROGRESS_MILLIS || !core_change(core))
+        return;
+    attempt->stored_ms = now;
+    core_failed(core, queue_confirm_images(core->queue, base->id, attempt->confirmed, attempt->digest),
+                "note which images a destination has");
+}
+
 void
 deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader)
 {
-    if (reader->type == PROTO_DELIVERED)
+    if (reader->type == PROTO_IMAGES)
+        deliveries_handle_images(deliveries, reader);
+    else if (reader->type == PROTO_DELIVERED)
         deliveries_handle_delivered(deliveries, reader);
     else if (reader->type == PROTO_COMMITTED)
         commitments_handle(deliveries->core->commitments, reader, false);

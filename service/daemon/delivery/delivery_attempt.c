@@ -79,7 +79,8 @@ delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *rea
         message->commitment < PROTO_COMMITMENT_NONE || message->commitment > PROTO_COMMITMENT_REFUSED ||
         (message->commitment != PROTO_COMMITMENT_NONE && message->outcome != PROTO_DELIVERY_SENT) ||
         requested != (*message->transaction_uid != 0) || !is_uid_or_empty(message->sent_sop_class) ||
-        !is_uid_or_empty(message->sent_transfer_syntax) || !is_uid_or_empty(message->sent_sop_instance))
+        !is_uid_or_empty(message->sent_transfer_syntax) || !is_uid_or_empty(message->sent_sop_instance) ||
+        (message->code == CODE_BURNED_IN_TEXT) != (*message->held != '\0'))
         return -EBADMSG;
     attempt->frame = message_keep_delivered(reader, message);
     if (!attempt->frame)
@@ -92,6 +93,7 @@ delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *rea
         .sent_class = message->sent_sop_class,
         .sent_syntax = message->sent_transfer_syntax,
         .sent_instance = message->sent_sop_instance,
+        .held_digest = message->held,
     };
     attempt->transaction_uid = message->transaction_uid;
     attempt->commitment_refused = message->commitment == PROTO_COMMITMENT_REFUSED;
@@ -146,7 +148,9 @@ delivery_attempt_write(struct attempt *base)
     struct core *core = base->all->core;
     const char *fallback = delivery_fallback(core->conf, &attempt->delivery);
     const int64_t now_ms = clock_unix_ms();
-    int rc = -EINVAL;
+    int rc = attempt->confirmed ? queue_confirm_images(core->queue, base->id, attempt->confirmed, attempt->digest) : 0;
+    if (rc)
+        return rc;
     switch (attempt->end) {
     case PROTO_DELIVERY_SENT:
         rc = queue_delivery_sent(core->queue, base->id, &attempt->answer, attempt->transaction_uid, now_ms);
@@ -161,6 +165,8 @@ delivery_attempt_write(struct attempt *base)
             log_info("delivery.redirected", LOG_INT("delivery", base->id),
                      LOG_STR("destination", attempt->delivery.destination), LOG_STR("fallback", fallback));
             rc = queue_redirect_delivery(core->queue, base->id, fallback, &attempt->answer, now_ms);
+        } else if (attempt->answer.code == CODE_BURNED_IN_TEXT) {
+            rc = queue_hold_delivery(core->queue, base->id, &attempt->answer, now_ms);
         } else {
             rc = queue_fail_delivery(core->queue, base->id, &attempt->answer, now_ms);
         }

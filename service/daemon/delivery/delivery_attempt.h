@@ -4,7 +4,8 @@
  *     reported     recorded as
  *     SENT         SENT, with its commitment REQUESTED if one was requested
  *     TRANSIENT    DELAYED; after delivery.give_up_seconds: FAILED
- *     PERMANENT    FAILED; without a presentation context: sent to the fallback, if there is one
+ *     PERMANENT    FAILED; without a presentation context: sent to the fallback, if there is one; if text may be burned
+ *                  in: REVIEW
  *     RETURNED     PENDING, the attempt not counted
  */
 #ifndef NOCTULE_SERVICE_DAEMON_DELIVERY_DELIVERY_ATTEMPT_H
@@ -22,6 +23,9 @@ struct delivery_attempt {
     int sender;                  /* slot of its sender */
     bool commitment_refused;     /* the peer refused the commitment request */
     void *frame;                 /* the DELIVERED frame that holds the strings, or NULL */
+    int64_t confirmed;           /* images that the destination has by this attempt; 0: not known */
+    char digest[65];             /* of their files, as in IMAGES */
+    uint64_t stored_ms;          /* when that was last stored, by the loop's clock */
 };
 
 extern const struct attempt_type delivery_attempt_type;

@@ -275,6 +275,8 @@ const struct api_route api_routes[] = {
     DECIDE("destinations/{destination}/hold", "destination", "Holds the deliveries to a destination", "hold"),
     DECIDE("destinations/{destination}/release", "destination", "Releases a held destination", "release"),
     DECIDE("destinations/{destination}/resend", "destination", "Sends again all that has not arrived there", "resend"),
+    DECIDE("deliveries/{delivery}/decision", "delivery", "Releases a delivery under review, or rejects it; final",
+           "accept", "reject"),
     DECIDE("deliveries/{delivery}/resend", "delivery", "Sends a result again", "resend"),
     DECIDE("quarantine/{file}/release", "file", "Receives a quarantined file again", "release"),
     DECIDE("quarantine/{file}/forget", "file", "Removes a quarantined file", "forget"),

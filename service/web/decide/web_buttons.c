@@ -46,6 +46,26 @@ web_destination_buttons(const struct web_view *view, const char *destination, bo
         web_form_write(view, "resend", subject, "Try now");
 }
 
+void
+web_delivery_buttons(const struct web_view *view, const char *delivery, const char *version)
+{
+    char subject[SUBJECT];
+    snprintf(subject, sizeof subject, "delivery %.20s", delivery);
+    if (web_form_begin(view, "accept", subject, NULL)) {
+        web_form_field(view->out, "seen", version);
+        fputs("<button class=\"yes\">Send it</button></form>\n", view->out);
+    }
+    if (web_form_begin(view, "reject", subject, NULL)) {
+        web_form_field(view->out, "seen", version);
+        fprintf(view->out,
+                "<input name=\"reason\" maxlength=\"400\" autocomplete=\"off\" required placeholder=\"Reason\" "
+                "aria-label=\"Reason to reject %s\"><button class=\"no\">Reject</button></form>\n",
+                subject);
+    } else {
+        fprintf(view->out, "<span class=\"small dim\">noctule accept --delivery %.20s, or reject</span>", delivery);
+    }
+}
+
 static void
 file_write_buttons(const void *context, const struct report_table *files, size_t row)
 {

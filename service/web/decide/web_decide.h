@@ -73,6 +73,8 @@ void web_form_field(FILE *out, const char *name, const char *value);
  * html_alerts() passes it. */
 void web_alert_buttons(const void *context, const struct alert *alert, FILE *out);
 void web_destination_buttons(const struct web_view *view, const char *destination, bool is_held);
+/* Of a delivery under review; a person who may not decide gets the command. The decision is final. */
+void web_delivery_buttons(const struct web_view *view, const char *delivery, const char *version);
 /* Writes the list of quarantined files, with the buttons of each. Returns 0 or -errno. */
 int web_view_quarantine(const struct web_view *view, struct error *error);
 /* Of a job, by its state. Returns 0 or -errno. */

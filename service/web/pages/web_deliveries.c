@@ -26,6 +26,8 @@ destination_how(const struct conf_destination *destination, FILE *out)
         html_text(destination->host, out);
         fprintf(out, ":%d%s", destination->port, destination->commit ? ", commitment" : "");
     }
+    if (destination && destination->deidentify)
+        fputs(", de-identified; pixels stay as they are", out);
 }
 
 /* Writes a count as a link to its list; 0 is no link. */
@@ -212,12 +214,11 @@ static void
 group_filters(const struct report_table *table, size_t row, struct delivery_filter filters[3])
 {
     const char *cause = report_cell_text(table, row, "cause");
-    const bool is_failed = strcmp(cause, "FAILED") == 0;
+    const bool is_state = strcmp(cause, "FAILED") == 0 || strcmp(cause, "REVIEW") == 0;
     filters[0] = (struct delivery_filter){"destination", report_cell_text(table, row, "destination")};
-    filters[1] = strcmp(cause, "UNCOMMITTED") == 0
-                     ? (struct delivery_filter){"commitment", "REQUESTED"}
-                     : (struct delivery_filter){"state", is_failed ? "FAILED" : "WAITING"};
-    filters[2] = (struct delivery_filter){"code", is_failed ? report_cell_text(table, row, "code") : ""};
+    filters[1] = strcmp(cause, "UNCOMMITTED") == 0 ? (struct delivery_filter){"commitment", "REQUESTED"}
+                                                   : (struct delivery_filter){"state", is_state ? cause : "WAITING"};
+    filters[2] = (struct delivery_filter){"code", is_state ? report_cell_text(table, row, "code") : ""};
 }
 
 static int
@@ -248,7 +249,14 @@ group_deliveries(const struct web_view *view, const struct delivery_filter filte
         fprintf(out, "</td><td class=\"n\" data-t=\"Tries\">%s</td><td class=\"t\" data-t=\"Last\">",
                 report_cell_text(&table, row, "attempts"));
         html_time(report_cell_text(&table, row, "last"), out);
-        fputs("</td></tr>\n", out);
+        fputs("</td>", out);
+        if (strcmp(report_cell_text(&table, row, "state"), "REVIEW") == 0) {
+            fputs("<td class=\"acts\">", out);
+            web_delivery_buttons(view, report_cell_text(&table, row, "delivery"),
+                                 report_cell_text(&table, row, "version"));
+            fputs("</td>", out);
+        }
+        fputs("</tr>\n", out);
     }
     fputs("</tbody></table>\n", out);
     report_table_free(&table);
@@ -366,6 +374,9 @@ delivery_row(const struct web_list *list, size_t row)
                 strcmp(commitment, "REQUESTED") == 0   ? "requested"
                 : strcmp(commitment, "COMMITTED") == 0 ? "received"
                                                        : "failed");
+    if (strcmp(report_cell_text(table, row, "state"), "REVIEW") == 0)
+        web_delivery_buttons(list->view, report_cell_text(table, row, "delivery"),
+                             report_cell_text(table, row, "version"));
     fputs("</td></tr>\n", out);
 }
 

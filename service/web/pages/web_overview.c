@@ -28,6 +28,7 @@ static const struct overview_target overview_targets[] = {
     {ALERT_jobs_failed, "work?state=FAILED&amp;current=yes&amp;ended_since=24h", false},
     {ALERT_review, "review", false},
     {ALERT_undelivered, "deliveries?state=FAILED&amp;destination=", true},
+    {ALERT_delivery_review, "deliveries", false},
     {ALERT_destination_down, "deliveries?state=UNDELIVERED&amp;destination=", true},
     {ALERT_destination_rejects, "deliveries?state=UNDELIVERED&amp;destination=", true},
     {ALERT_deliveries, "deliveries?state=WAITING&amp;destination=", true},

@@ -146,50 +146,6 @@ BEGIN
     SELECT RAISE(ABORT, 'events are append-only');
 END;
 
-CREATE TABLE delivery (
-    id INTEGER PRIMARY KEY,
-    job_id INTEGER NOT NULL REFERENCES job (id),
-    result_id INTEGER REFERENCES result (id) ON DELETE SET NULL, -- NULL: its job was retried
-    destination TEXT NOT NULL CHECK (destination <> ''),
-    kind TEXT NOT NULL, -- this and the next three repeat the result, whose row may go
-    path TEXT NOT NULL,
-    sop_class_uid TEXT NOT NULL,
-    sop_instance_uid TEXT NOT NULL,
-    state TEXT NOT NULL
-        CHECK (state IN ('PENDING', 'SENDING', 'SENT', 'DELAYED', 'FAILED', 'CANCELLED')),
-    attempts INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
-    due_at TEXT NOT NULL, -- PENDING, DELAYED: not to be tried before
-    -- Of the latest attempt; NULL when there was no response.
-    dimse_status INTEGER CHECK (dimse_status BETWEEN 0 AND 65535),
-    code TEXT NOT NULL DEFAULT '',
-    message TEXT NOT NULL DEFAULT '',
-    commitment TEXT NOT NULL DEFAULT 'NONE'
-        CHECK (commitment IN ('NONE', 'REQUESTED', 'COMMITTED', 'FAILED')),
-    transaction_uid TEXT NOT NULL DEFAULT '',
-    created_at TEXT NOT NULL,
-    since_at TEXT NOT NULL, -- created, or last resent
-    started_at TEXT, -- the latest attempt
-    sent_at TEXT, -- the latest success
-    requested_at TEXT, -- the commitment
-    committed_at TEXT, redirected INTEGER NOT NULL DEFAULT 0 CHECK (redirected IN (0, 1)), sent_sop_class_uid TEXT NOT NULL DEFAULT '', sent_transfer_syntax_uid TEXT NOT NULL DEFAULT '', sent_sop_instance_uid TEXT NOT NULL DEFAULT '',
-    UNIQUE (result_id, destination),
-    UNIQUE (job_id, path, sop_instance_uid, destination),
-    CHECK (result_id IS NOT NULL OR state IN ('SENT', 'FAILED', 'CANCELLED')),
-    CHECK (state <> 'SENDING' OR (started_at IS NOT NULL AND attempts >= 1)),
-    CHECK (state <> 'SENT' OR sent_at IS NOT NULL),
-    CHECK ((commitment = 'NONE') = (requested_at IS NULL)),
-    CHECK ((commitment = 'COMMITTED') = (committed_at IS NOT NULL)),
-    CHECK (commitment NOT IN ('REQUESTED', 'COMMITTED') OR state = 'SENT')
-) STRICT;
-CREATE INDEX delivery_due ON delivery (destination, due_at, id)
-    WHERE state IN ('PENDING', 'DELAYED');
-CREATE INDEX delivery_destination ON delivery (destination, state, sent_at);
-CREATE INDEX delivery_state ON delivery (state, sent_at);
-CREATE INDEX delivery_transaction ON delivery (transaction_uid, sop_instance_uid)
-    WHERE transaction_uid <> '';
-CREATE INDEX delivery_requested ON delivery (destination, requested_at, id)
-    WHERE commitment = 'REQUESTED';
-
 CREATE TABLE pattern_histogram (
     id INTEGER PRIMARY KEY,
     job_id INTEGER NOT NULL REFERENCES job (id),
@@ -300,7 +256,7 @@ CREATE TABLE "job" (
     superseded_by INTEGER REFERENCES job (id),
     removed_at TEXT,
     reviewed_at TEXT, -- when somebody accepted or rejected it
-    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT, executor TEXT NOT NULL DEFAULT 'local' CHECK (executor IN ('local', 'slurm')), nonce TEXT NOT NULL DEFAULT '', slurm_id INTEGER, submitted_at TEXT, node TEXT NOT NULL DEFAULT '', slurm_reason TEXT NOT NULL DEFAULT '', stage TEXT NOT NULL DEFAULT '', stage_at TEXT, spacing_x_mm REAL, spacing_y_mm REAL, spacing_z_mm REAL, source_x_mm REAL, source_y_mm REAL, source_step_min_mm REAL, source_step_max_mm REAL, straightened TEXT, rule TEXT NOT NULL DEFAULT '', study_uid TEXT NOT NULL DEFAULT '', kernel TEXT, kvp REAL, slice_thickness_min_mm REAL, slice_thickness_max_mm REAL, corrects INTEGER REFERENCES job (id) ON DELETE SET NULL, correction INTEGER REFERENCES object (id) ON DELETE SET NULL, prior_id INTEGER REFERENCES job (id) ON DELETE SET NULL, pixel_values TEXT, pixel_intensity TEXT, spacing_source TEXT,
+    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT, executor TEXT NOT NULL DEFAULT 'local' CHECK (executor IN ('local', 'slurm')), nonce TEXT NOT NULL DEFAULT '', slurm_id INTEGER, submitted_at TEXT, node TEXT NOT NULL DEFAULT '', slurm_reason TEXT NOT NULL DEFAULT '', stage TEXT NOT NULL DEFAULT '', stage_at TEXT, spacing_x_mm REAL, spacing_y_mm REAL, spacing_z_mm REAL, source_x_mm REAL, source_y_mm REAL, source_step_min_mm REAL, source_step_max_mm REAL, straightened TEXT, rule TEXT NOT NULL DEFAULT '', study_uid TEXT NOT NULL DEFAULT '', kernel TEXT, kvp REAL, slice_thickness_min_mm REAL, slice_thickness_max_mm REAL, corrects INTEGER REFERENCES job (id) ON DELETE SET NULL, correction INTEGER REFERENCES object (id) ON DELETE SET NULL, prior_id INTEGER REFERENCES job (id) ON DELETE SET NULL,
     FOREIGN KEY (series_id, revision, stack) REFERENCES stack (series_id, revision, name),
     CHECK ((state = 'DELAYED') = (not_before_at IS NOT NULL)),
     CHECK ((state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED', 'FAILED', 'CANCELLED'))
@@ -498,6 +454,30 @@ CREATE TABLE disk_now (
     at TEXT NOT NULL,
     free_mib REAL NOT NULL
 ) STRICT;
+
+CREATE TABLE segment (
+    job_id INTEGER NOT NULL REFERENCES job (id),
+    number INTEGER NOT NULL CHECK (number >= 1), -- Segment Number
+    label TEXT NOT NULL,
+    method TEXT NOT NULL,
+    voxels INTEGER NOT NULL CHECK (voxels >= 0),
+    volume_ml REAL NOT NULL CHECK (volume_ml >= 0.0),
+    mean REAL, -- of real-world values; NULL: no voxel
+    minimum REAL,
+    maximum REAL,
+    unit TEXT NOT NULL, -- UCUM; '1': not known
+    first_column INTEGER, -- of the box, in voxels of the volume, from 0; NULL: no voxel
+    first_row INTEGER,
+    first_slice INTEGER,
+    last_column INTEGER, -- inclusive
+    last_row INTEGER,
+    last_slice INTEGER,
+    x_mm REAL, -- of the centroid, in patient coordinates (LPS); NULL: not known
+    y_mm REAL,
+    z_mm REAL,
+    PRIMARY KEY (job_id, number),
+    CHECK ((voxels = 0) = (first_column IS NULL))
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE breach (
     job_id INTEGER NOT NULL REFERENCES job (id),
@@ -761,26 +741,57 @@ CREATE TABLE pattern_change (
     number INTEGER NOT NULL
 ) STRICT;
 
-CREATE TABLE "segment" (
+CREATE TABLE "delivery" (
+    id INTEGER PRIMARY KEY,
     job_id INTEGER NOT NULL REFERENCES job (id),
-    number INTEGER NOT NULL CHECK (number >= 1), -- Segment Number
-    label TEXT NOT NULL,
-    method TEXT NOT NULL,
-    voxels INTEGER NOT NULL CHECK (voxels >= 0),
-    volume_ml REAL CHECK (volume_ml >= 0.0), -- NULL: of a 2-D image
-    mean REAL, -- of real-world values; NULL: no voxel
-    minimum REAL,
-    maximum REAL,
-    unit TEXT NOT NULL, -- UCUM; '1': not known
-    first_column INTEGER, -- of the box, in voxels of the volume, from 0; NULL: no voxel
-    first_row INTEGER,
-    first_slice INTEGER,
-    last_column INTEGER, -- inclusive
-    last_row INTEGER,
-    last_slice INTEGER,
-    x_mm REAL, -- of the centroid, in patient coordinates (LPS); NULL: not known
-    y_mm REAL,
-    z_mm REAL,
-    PRIMARY KEY (job_id, number),
-    CHECK ((voxels = 0) = (first_column IS NULL))
-) STRICT, WITHOUT ROWID;
+    result_id INTEGER REFERENCES result (id) ON DELETE SET NULL, -- NULL: its job was retried
+    destination TEXT NOT NULL CHECK (destination <> ''),
+    kind TEXT NOT NULL, -- this and the next three repeat the result, whose row may go
+    path TEXT NOT NULL,
+    sop_class_uid TEXT NOT NULL,
+    sop_instance_uid TEXT NOT NULL,
+    state TEXT NOT NULL
+        CHECK (state IN ('PENDING', 'SENDING', 'SENT', 'DELAYED', 'FAILED', 'REVIEW', 'CANCELLED')),
+    attempts INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    due_at TEXT NOT NULL, -- PENDING, DELAYED: not to be tried before
+    -- Of the latest attempt; NULL when there was no response.
+    dimse_status INTEGER CHECK (dimse_status BETWEEN 0 AND 65535),
+    code TEXT NOT NULL DEFAULT '',
+    message TEXT NOT NULL DEFAULT '',
+    commitment TEXT NOT NULL DEFAULT 'NONE'
+        CHECK (commitment IN ('NONE', 'REQUESTED', 'COMMITTED', 'FAILED')),
+    transaction_uid TEXT NOT NULL DEFAULT '',
+    created_at TEXT NOT NULL,
+    since_at TEXT NOT NULL, -- created, or last resent or accepted
+    started_at TEXT, -- the latest attempt
+    sent_at TEXT, -- the latest success
+    requested_at TEXT, -- the commitment
+    committed_at TEXT,
+    redirected INTEGER NOT NULL DEFAULT 0 CHECK (redirected IN (0, 1)),
+    sent_sop_class_uid TEXT NOT NULL DEFAULT '',
+    sent_transfer_syntax_uid TEXT NOT NULL DEFAULT '',
+    sent_sop_instance_uid TEXT NOT NULL DEFAULT '',
+    -- The first images of a series that the destination has; the digest is of their files and of the way to send them.
+    confirmed INTEGER NOT NULL DEFAULT 0 CHECK (confirmed >= 0),
+    confirmed_digest TEXT NOT NULL DEFAULT '',
+    held_digest TEXT NOT NULL DEFAULT '', -- of the files that were held for review, likewise
+    accepted INTEGER NOT NULL DEFAULT 0 CHECK (accepted IN (0, 1)), -- a person released these files
+    reviewed_at TEXT,
+    reviewed_by TEXT NOT NULL DEFAULT '',
+    UNIQUE (result_id, destination),
+    UNIQUE (job_id, path, sop_instance_uid, destination),
+    CHECK (result_id IS NOT NULL OR state IN ('SENT', 'FAILED', 'CANCELLED')),
+    CHECK (state <> 'SENDING' OR (started_at IS NOT NULL AND attempts >= 1)),
+    CHECK (state <> 'SENT' OR sent_at IS NOT NULL),
+    CHECK (state <> 'REVIEW' OR (code <> '' AND held_digest <> '' AND accepted = 0)),
+    CHECK (accepted = 0 OR held_digest <> ''),
+    CHECK ((reviewed_at IS NULL) = (reviewed_by = '')),
+    CHECK ((commitment = 'NONE') = (requested_at IS NULL)),
+    CHECK ((commitment = 'COMMITTED') = (committed_at IS NOT NULL)),
+    CHECK (commitment NOT IN ('REQUESTED', 'COMMITTED') OR state = 'SENT')
+) STRICT;
+CREATE INDEX delivery_due ON delivery (destination, due_at, id) WHERE state IN ('PENDING', 'DELAYED');
+CREATE INDEX delivery_destination ON delivery (destination, state, sent_at);
+CREATE INDEX delivery_state ON delivery (state, sent_at);
+CREATE INDEX delivery_transaction ON delivery (transaction_uid, sop_instance_uid) WHERE transaction_uid <> '';
+CREATE INDEX delivery_requested ON delivery (destination, requested_at, id) WHERE commitment = 'REQUESTED';

@@ -25,6 +25,8 @@ static const struct queue_attempt refused = {
     .dimse_status = 0xa700, .code = CODE_STORE_FAILED, .message = "out of resources"};
 static const struct queue_attempt unreachable = {
     .dimse_status = -1, .code = CODE_PEER_UNREACHABLE, .message = "connection refused"};
+static const struct queue_attempt burned_in = {
+    .dimse_status = -1, .code = CODE_BURNED_IN_TEXT, .message = "a caption", .held_digest = "0123456789abcdef01"};
 
 /* --------------------------------------------------------------------------- made with DONE -- */
 
@@ -131,7 +133,7 @@ END_TEST
 
 /* ------------------------------------------------------------------------------ the diagram -- */
 
-enum edge { START, SENT, DELAY, FAIL, REDIRECT, RETURN, RESEND, RESEND_LOST, EDGE_COUNT };
+enum edge { START, SENT, DELAY, FAIL, REDIRECT, RETURN, RESEND, RESEND_LOST, HOLD, ACCEPT, REJECT, EDGE_COUNT };
 
 /* The states of a delivery; SENT by the state of its commitment. */
 enum place {
@@ -143,6 +145,7 @@ enum place {
     SENT_REFUSED,
     DELAYED,
     FAILED,
+    REVIEW,
     CANCELLED,
     PLACE_COUNT
 };
@@ -152,20 +155,23 @@ enum place {
 #define TO_SENT    QUEUE_DELIVERY_SENT
 #define TO_DELAYED QUEUE_DELIVERY_DELAYED
 #define TO_FAILED  QUEUE_DELIVERY_FAILED
+#define TO_REVIEW  QUEUE_DELIVERY_REVIEW
+#define TO_CANCEL  QUEUE_DELIVERY_CANCELLED
 
 /* The target of each edge; -1: it does not leave this place. */
 static const int leads[PLACE_COUNT][EDGE_COUNT] = {
     /* clang-format off */
-    /*                  START       SENT     DELAY       FAIL       REDIRECT   RETURN      RESEND      RESEND_LOST */
-    [PENDING]        = {TO_SENDING, -1,      -1,         TO_FAILED, -1,        -1,         -1,         -1},
-    [SENDING]        = {-1,         TO_SENT, TO_DELAYED, TO_FAILED, TO_FAILED, TO_PENDING, -1,         -1},
-    [SENT_PLAIN]     = {-1,         -1,      -1,         -1,        -1,        -1,         TO_PENDING, -1},
-    [SENT_REQUESTED] = {-1,         -1,      TO_DELAYED, TO_FAILED, -1,        -1,         TO_PENDING, -1},
-    [SENT_COMMITTED] = {-1,         -1,      -1,         -1,        -1,        -1,         TO_PENDING, -1},
-    [SENT_REFUSED]   = {-1,         -1,      TO_DELAYED, TO_FAILED, -1,        -1,         TO_PENDING, -1},
-    [DELAYED]        = {TO_SENDING, -1,      -1,         TO_FAILED, -1,        -1,         TO_PENDING, TO_PENDING},
-    [FAILED]         = {-1,         -1,      -1,         -1,        -1,        -1,         TO_PENDING, TO_PENDING},
-    [CANCELLED]      = {-1,         -1,      -1,         -1,        -1,        -1,         TO_PENDING, -1},
+    /*                  START       SENT     DELAY       FAIL       REDIRECT   RETURN      RESEND      RESEND_LOST HOLD       ACCEPT      REJECT */
+    [PENDING]        = {TO_SENDING, -1,      -1,         TO_FAILED, -1,        -1,         -1,         -1,         -1,        -1,         -1},
+    [SENDING]        = {-1,         TO_SENT, TO_DELAYED, TO_FAILED, TO_FAILED, TO_PENDING, -1,         -1,         TO_REVIEW, -1,         -1},
+    [SENT_PLAIN]     = {-1,         -1,      -1,         -1,        -1,        -1,         TO_PENDING, -1,         -1,        -1,         -1},
+    [SENT_REQUESTED] = {-1,         -1,      TO_DELAYED, TO_FAILED, -1,        -1,         TO_PENDING, -1,         -1,        -1,         -1},
+    [SENT_COMMITTED] = {-1,         -1,      -1,         -1,        -1,        -1,         TO_PENDING, -1,         -1,        -1,         -1},
+    [SENT_REFUSED]   = {-1,         -1,      TO_DELAYED, TO_FAILED, -1,        -1,         TO_PENDING, -1,         -1,        -1,         -1},
+    [DELAYED]        = {TO_SENDING, -1,      -1,         TO_FAILED, -1,        -1,         TO_PENDING, TO_PENDING, -1,        -1,         -1},
+    [FAILED]         = {-1,         -1,      -1,         -1,        -1,        -1,         TO_PENDING, TO_PENDING, -1,        -1,         -1},
+    [REVIEW]         = {-1,         -1,      -1,         -1,        -1,        -1,         -1,         -1,         -1,        TO_PENDING, TO_CANCEL},
+    [CANCELLED]      = {-1,         -1,      -1,         -1,        -1,        -1,         TO_PENDING, -1,         -1,        -1,         -1},
     /* clang-format on */
 };
 
@@ -199,6 +205,12 @@ take(enum edge edge, int64_t delivery)
         return resend_one(delivery, false);
     case RESEND_LOST:
         return resend_one(delivery, true);
+    case HOLD:
+        return queue_hold_delivery(s.queue, delivery, &burned_in, THEN + 3000);
+    case ACCEPT:
+        return queue_accept_delivery(s.queue, delivery, "0123456789abcdef", "rita", THEN + 3000);
+    case REJECT:
+        return queue_reject_delivery(s.queue, delivery, "", "a name", "rita", THEN + 3000);
     case EDGE_COUNT:
         break;
     }
@@ -238,7 +250,7 @@ delivery_in(enum place place, const char *series_uid)
         [SENT_PLAIN] = QUEUE_DELIVERY_SENT,     [SENT_REQUESTED] = QUEUE_DELIVERY_SENT,
         [SENT_COMMITTED] = QUEUE_DELIVERY_SENT, [SENT_REFUSED] = QUEUE_DELIVERY_SENT,
         [DELAYED] = QUEUE_DELIVERY_DELAYED,     [FAILED] = QUEUE_DELIVERY_FAILED,
-        [CANCELLED] = QUEUE_DELIVERY_CANCELLED,
+        [REVIEW] = QUEUE_DELIVERY_REVIEW,       [CANCELLED] = QUEUE_DELIVERY_CANCELLED,
     };
 
     int64_t delivery = one_delivery(series_uid);
@@ -246,6 +258,8 @@ delivery_in(enum place place, const char *series_uid)
         supersede(series_uid, NULL, 0);
     else if (place != PENDING)
         ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN), 0);
+    if (place == REVIEW)
+        ck_assert_int_eq(take(HOLD, delivery), 0);
     if (place == DELAYED || place == FAILED)
         ck_assert_int_eq(take(place == DELAYED ? DELAY : FAIL, delivery), 0);
     if (states[place] == QUEUE_DELIVERY_SENT)
@@ -315,10 +329,10 @@ END_TEST
 
 START_TEST(states_have_names)
 {
-    static const char *const states[] = {"PENDING", "SENDING", "SENT", "DELAYED", "FAILED", "CANCELLED"};
-    for (int i = 0; i < 6; i++)
+    static const char *const states[] = {"PENDING", "SENDING", "SENT", "DELAYED", "FAILED", "REVIEW", "CANCELLED"};
+    for (int i = 0; i < 7; i++)
         ck_assert_str_eq(queue_delivery_state_name((enum queue_delivery_state)i), states[i]);
-    ck_assert_str_eq(queue_delivery_state_name((enum queue_delivery_state)6), "UNKNOWN");
+    ck_assert_str_eq(queue_delivery_state_name((enum queue_delivery_state)7), "UNKNOWN");
 }
 
 END_TEST
@@ -333,6 +347,51 @@ START_TEST(a_returned_delivery_does_not_count_as_an_attempt)
     ck_assert_int_eq(queue_return_delivery(s.queue, delivery, "drain", THEN), 0);
     assert_answer(&s, "SELECT attempts || state FROM v_deliveries", "0PENDING");
     assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'DELIVERY_RETURNED'", "PACS, drain");
+}
+
+END_TEST
+
+/* A release is of the files that the person has seen. It counts for further attempts, and not for other files. */
+START_TEST(a_held_delivery_waits_for_a_person)
+{
+    const int64_t delivery = delivery_in(REVIEW, "1.2");
+    struct queue_delivery row;
+    assert_answer(&s, "SELECT code || ' ' || message || ' ' || version FROM v_deliveries",
+                  "BURNED_IN_TEXT a caption 0123456789abcdef");
+    ck_assert_int_eq(queue_accept_delivery(s.queue, delivery, "0123456789abcdee", "rita", THEN), -ESTALE);
+    ck_assert_int_eq(queue_reject_delivery(s.queue, delivery, "0123456789abcdee", "a name", "rita", THEN), -ESTALE);
+    ck_assert_int_eq(take(ACCEPT, delivery), 0);
+    ck_assert_int_eq(take(REJECT, delivery), -EAGAIN);
+    ck_assert_str_eq(queue_reason(s.queue), "delivery 1 is PENDING: rita decided on it");
+    ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN + 4000), 0);
+    ck_assert_int_eq(queue_get_delivery(s.queue, delivery, &row), 0);
+    ck_assert_str_eq(row.accepted_digest, burned_in.held_digest);
+    queue_delivery_clear(&row);
+    ck_assert_int_eq(take(HOLD, delivery), 0); /* other files */
+    ck_assert_int_eq(queue_get_delivery(s.queue, delivery, &row), 0);
+    ck_assert_str_eq(row.accepted_digest, "");
+    queue_delivery_clear(&row);
+    assert_answer(&s, "SELECT state || ' ' || reviewed_by FROM v_deliveries", "REVIEW ");
+    supersede("1.2", NULL, 0);
+    ck_assert_int_eq(state_of(delivery), QUEUE_DELIVERY_CANCELLED);
+}
+
+END_TEST
+
+START_TEST(the_images_that_a_destination_has_are_counted)
+{
+    const int64_t delivery = delivery_in(SENDING, "1.2");
+    ck_assert_int_eq(queue_confirm_images(s.queue, delivery, 3, "abc"), 0);
+    ck_assert_int_eq(take(DELAY, delivery), 0);
+    ck_assert_int_eq(queue_confirm_images(s.queue, delivery, 5, "def"), 0); /* late: not SENDING */
+    assert_answer(&s, "SELECT confirmed || ' ' || confirmed_digest FROM delivery", "3 abc");
+    ck_assert_int_eq(resend_one(delivery, false), 0);
+    assert_answer(&s, "SELECT confirmed || ' ' || confirmed_digest FROM delivery", "0 ");
+    ck_assert_int_eq(take(START, delivery), -EAGAIN);
+    ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN + 4000), 0);
+    ck_assert_int_eq(queue_confirm_images(s.queue, delivery, 6, "ghi"), 0);
+    ck_assert_int_eq(take(SENT, delivery), 0);
+    assert_answer(&s, "SELECT confirmed || ' ' || confirmed_digest FROM delivery", "0 ");
 }
 
 END_TEST
@@ -895,7 +954,8 @@ END_TEST
 SAMPLE_MAIN("db_deliveries", open_sample, close_sample, retry_times_follow_a_changed_clock,
             a_done_job_gets_a_delivery_per_destination, a_destination_without_a_name_undoes_all,
             every_edge_from_every_place, all_transitions_of_a_missing_delivery_fail, states_have_names,
-            a_returned_delivery_does_not_count_as_an_attempt, a_delayed_delivery_keeps_its_error,
+            a_returned_delivery_does_not_count_as_an_attempt, a_held_delivery_waits_for_a_person,
+            the_images_that_a_destination_has_are_counted, a_delayed_delivery_keeps_its_error,
             an_attempt_without_a_response_has_no_status, a_warning_is_kept_with_a_sent_one,
             a_redirection_changes_the_destination_once, due_deliveries_are_ordered_by_destination_and_time,
             a_commitment_is_recorded_once, a_refused_commitment_has_a_reason, a_commitment_without_a_request_fails,

@@ -360,7 +360,7 @@ START_TEST(deliveries_filtered)
     int rc;
     free(print(DELIVERIES, &wrong, 0, false, &rc));
     ck_assert_int_eq(rc, -EINVAL);
-    ck_assert_ptr_nonnull(strstr(error.message, "PENDING, SENDING, SENT, DELAYED, FAILED, CANCELLED"));
+    ck_assert_ptr_nonnull(strstr(error.message, "PENDING, SENDING, SENT, DELAYED, FAILED, REVIEW, CANCELLED"));
     free(print(DELIVERIES, &unknown, 0, false, &rc));
     ck_assert_int_eq(rc, -ENOENT);
 }
