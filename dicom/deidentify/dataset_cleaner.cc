@@ -27,7 +27,8 @@ find_row(uint32_t tag)
     return row != std::end(rows) && row->tag == tag ? row : nullptr;
 }
 
-/* Private attributes that hold only numbers (PS3.15 E.3.10): those that SUV and diffusion weighting need. */
+/* Rows of PS3.15 table E.3.10-1 that hold only numbers: those that SUV and diffusion weighting need. Each was compared with
+ * the transcription of the table in cati-neuroimaging/deidentification (config/safe_private.tsv). */
 const struct {
     uint16_t group;
     uint8_t element;
@@ -40,7 +41,7 @@ const struct {
     {0x2005, 0x0E, "Philips MR Imaging DD 001"}, /* Scale Slope */
     {0x0019, 0x0C, "SIEMENS MR HEADER"},         /* B Value */
     {0x0019, 0x0E, "SIEMENS MR HEADER"},         /* Diffusion Gradient Direction */
-    {0x0043, 0x39, "GEMS_PARM_01"},              /* B Value */
+    {0x0043, 0x39, "GEMS_PARM_01"},              /* the first value is the B Value */
 };
 
 /* Attributes without a rule whose text a person writes, for example the name of a region in another object. */
