@@ -180,7 +180,8 @@ def test_me(watched):
         assert (told["name"], told["how"], len(told["form"])) == (person, "token", 64)
         return told["role"], {(row["action"], row["subject"]) for row in told["may"]}
 
-    review = {("accept", "job"), ("reject", "job"), ("undo", "job"), ("correct", "job")}
+    review = {("accept", "job"), ("reject", "job"), ("undo", "job"), ("correct", "job"), ("accept", "delivery"),
+              ("reject", "delivery")}
     assert may("vera") == ("viewer", set()) and may("rita") == ("reviewer", review)
     role, all_of = may("otto")
     assert role == "operator" and review < all_of and ("hold", "destination") in all_of and ("forget", "file") in all_of
