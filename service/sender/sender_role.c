@@ -181,7 +181,7 @@ handle_deliver(struct sender_process *process, struct proto_reader *reader)
     const bool is_object = text_is_uid(message.sop_class) && text_is_uid(message.sop_instance);
     const bool is_images = strcmp(message.kind, CONF_KIND_IMAGES) == 0;
     const bool is_file = is_file_name(message.name) && is_file_name(message.source);
-    if (*message.file != '/' || (!is_object && !is_file)) { /* the UID becomes a file name */
+    if (*message.file != '/' || (!is_object && !is_file) || message.confirmed < 0) { /* the UID becomes a file name */
         reader->error = -EBADMSG;
         return;
     }

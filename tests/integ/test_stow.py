@@ -318,7 +318,8 @@ def test_a_missing_file_is_an_error(sender, seg, service, tmp_path):  # noqa: F8
     meta = pydicom.dcmread(copy, stop_before_pixels=True).file_meta
     copy.unlink()
     to.deliveries += 1
-    to.peer.send("DELIVER", to.deliveries, "WEB", "seg", str(number), "", "", meta.MediaStorageSOPClassUID, meta.MediaStorageSOPInstanceUID)
+    to.peer.send("DELIVER", to.deliveries, "WEB", "seg", str(number), "", "", meta.MediaStorageSOPClassUID,
+                 meta.MediaStorageSOPInstanceUID, 0, "", "")
     told = to.next("DELIVERED", 20, delivery=to.deliveries)
     assert told["code"] == "FILE_UNREADABLE" and web.requests == []
 
