@@ -252,6 +252,15 @@ def test_the_window_of_the_header_is_for_display(tmp_path, photometric):
     assert values_of(group_of(tmp_path / "out/sr.dcm"))["Mean"][0] == 900
 
 
+@pytest.mark.parametrize("stated, written", [(None, None), ("NO", "NO"), ("YES", "YES")])
+def test_text_in_the_pixels(tmp_path, stated, written):
+    """A capture may show the patient's name: its pictures say that it does not only if the capture says so."""
+    image(tmp_path / "in.dcm", block()[0], SC, **({"BurnedInAnnotation": stated} if stated else {}))
+    run(tmp_path, tmp_path / "in.dcm")
+    for name in "picture.dcm", "picture-overview.dcm":
+        assert pydicom.dcmread(tmp_path / "out" / name).get("BurnedInAnnotation") == written
+
+
 # --- real images ---
 
 LEAST = 20  # a value that a part of each image has

@@ -90,6 +90,7 @@ make(void)
         .orientation = {1, 0, 0, 0, 1, 0},
         .spacing = {0.5, 0.75},
         .thickness = 2.5,
+        .burned_in = "NO",
         .comment = "Not for diagnosis.",
         .series_description = "",
         .series_number = 9050,
@@ -245,12 +246,39 @@ END_TEST
 
 START_TEST(statements_about_the_pixels)
 {
-    request.burned_in = request.recognizable = true;
+    request.burned_in = "YES";
+    request.recognizable = true;
     written_take(&object);
     ck_assert_mem_eq(written_find_value(&object, 0x00280301, "CS", 1), "YES ", 4);
     ck_assert_mem_eq(written_find_value(&object, 0x00280302, "CS", 1), "YES ", 4);
     request.recognizable = false;
     written_expect_refused(&object, "RecognizableVisualFeatures");
+    request.burned_in = NULL; /* not known */
+    written_take(&object);
+    ck_assert_int_eq(written_count(&object, "\x28\x00\x01\x03", 4), 0);
+    request.burned_in = "NO";
+    written_expect_refused(&object, "BurnedInAnnotation");
+}
+
+END_TEST
+
+/* Frame Increment Pointer and Page Number Vector are for several frames only (PS3.3 C.7.6.6). */
+START_TEST(an_object_of_one_slice)
+{
+    ck_assert_int_eq(written_count(&object,
+                                   "\x28\x00\x09\x00"
+                                   "AT",
+                                   6),
+                     1);
+    ck_assert_int_eq(written_count(&object, "\x18\x00\x01\x20IS", 6), 1);
+    request.slices = sample.stack.plane_count = 1;
+    written_take(&object);
+    ck_assert_int_eq(written_count(&object,
+                                   "\x28\x00\x09\x00"
+                                   "AT",
+                                   6),
+                     0);
+    ck_assert_int_eq(written_count(&object, "\x18\x00\x01\x20IS", 6), 0);
 }
 
 END_TEST
@@ -305,6 +333,7 @@ main(void)
     tcase_add_test(tests, objects_of_one_frame);
     tcase_add_test(tests, another_drawing);
     tcase_add_test(tests, statements_about_the_pixels);
+    tcase_add_test(tests, an_object_of_one_slice);
     tcase_add_test(tests, without_a_place);
     tcase_add_test(tests, failures);
     suite_add_tcase(suite, tests);
