@@ -2,18 +2,25 @@
 
 The truth is drawn: rectangles of known place and size in images of each kind. Areas are rows x columns x spacing."""
 
+import io
 import json
+import os
+import pathlib
 import subprocess
 
+import chromium
 import highdicom
 import nibabel
 import numpy as np
+import PIL.Image
 import pydicom
 import pytest
-from conftest import needs_shared, run_program
+from conftest import drop, needs_shared, run_program
 from test_flat import CR, DX, SINGLES, US, image
 from test_picture import errors
 from test_seg_labelmap import UNKNOWN
+from test_slices import site_of
+from test_viewer import browser, canvas, errors_of, open_job, shown
 
 US_FRAMES, SC, XA = "1.2.840.10008.5.1.4.1.1.3.1", "1.2.840.10008.5.1.4.1.1.7", "1.2.840.10008.5.1.4.1.1.12.1"
 # dciodvfy does not know that this retired class has several frames.
@@ -259,6 +266,49 @@ def test_text_in_the_pixels(tmp_path, stated, written):
     run(tmp_path, tmp_path / "in.dcm")
     for name in "picture.dcm", "picture-overview.dcm":
         assert pydicom.dcmread(tmp_path / "out" / name).get("BurnedInAnnotation") == written
+
+
+# --- web UI ---
+
+
+@pytest.mark.skipif(not chromium.PROGRAM, reason="chromium is not here")
+@pytest.mark.parametrize("spacing", [[0.4, 0.1], None])
+def test_the_viewer_shows_an_image(daemon, tmp_path, spacing):
+    """One view without directions, in true proportion, and lengths only if the header states them."""
+    stored, _ = block(rows=64, columns=128, top=20, left=30, high=30, wide=60)
+    image(tmp_path / "in.dcm", stored, DX, **({"PixelSpacing": spacing} if spacing else {}))
+    site = site_of(daemon, tmp_path, pipelines=f"""
+        pipelines = ( {{ name = "flat"; flat = true; results = [ "seg", "sr" ]; preview_window = [ 500.0, 1000.0 ];
+            segments = ( {{ label = "Block"; method = "range"; range = [ 500.0, 65535.0 ]; color = [ 1.0, 0.0, 0.0 ]; {CODES} }} );
+            texture = {{ regions = [ "segments" ]; families = [ "shape-2d" ]; }}; }} );
+        rules = ( {{ match = {{ }}; pipeline = "flat"; }} );""")
+    drop([tmp_path / "in.dcm"], site.daemon.inbox / "a")
+    (job,) = site.daemon.wait_jobs(1, seconds=300)
+    assert job["state"] == "DONE", job
+    planes = f"api/v1/jobs/{job['job']}/planes"
+    about = json.loads(site.text(planes))["planes"]["ax"]
+    assert about == {"count": 1, "columns": 128, "rows": 64, "pixel_mm": [spacing[1], spacing[0]] if spacing else [None, None],
+                     "step_mm": None, "edges": ["", "", "", ""]}
+    ratio = 128 * spacing[1] / (64 * spacing[0]) if spacing else 2.0
+    wide, high = PIL.Image.open(io.BytesIO(site.get(planes + "/ax/0.png")[1])).size
+    assert wide / high == pytest.approx(ratio, rel=0.02)
+    with browser(tmp_path / "profile") as page:
+        open_job(page, site, job)
+        shown(page, "ax/0")
+        texts = "(s => [...document.querySelectorAll(s)].map(e => e.textContent).join('|'))"
+        assert "Axial" not in page.evaluate(texts + "('.v-bar button')") and page.evaluate(texts + "('.v-edge')") == "|||"
+        assert page.evaluate("document.querySelector('.v-foot output').textContent") == "The only slice"
+        assert page.evaluate("document.querySelectorAll('.v-foot input').length") == 0
+        drawn = canvas(page).max(axis=2) > 15  # the image has values above black, its surroundings not
+        rows, columns = np.flatnonzero(drawn.any(1)), np.flatnonzero(drawn.any(0))
+        assert (columns[-1] - columns[0] + 1) / (rows[-1] - rows[0] + 1) == pytest.approx(ratio, rel=0.03)
+        assert errors_of(page) == []
+        if pictures := os.environ.get("NOCTULE_PICTURES"):
+            page.picture(pathlib.Path(pictures) / f"flat-{'mm' if spacing else 'pixels'}.png")
+    with browser(tmp_path / "profile", scripts=False) as page:
+        open_job(page, site, job)
+        text = page.evaluate("document.querySelector('.viewer').textContent")
+        assert "The only slice" in text and "Coronal" not in text and "Next slice" not in text
 
 
 # --- real images ---
