@@ -72,8 +72,11 @@ CREATE VIEW v_segments AS
 SELECT g.job_id AS job, g.number AS segment, g.label, g.method, g.voxels, round(g.volume_ml, 6) AS volume_ml,
     g.mean, g.minimum, g.maximum, g.unit,
     g.first_column, g.last_column, g.first_row, g.last_row, g.first_slice, g.last_slice,
-    round((g.last_column - g.first_column + 1) * j.spacing_x_mm, 6) AS width_mm,
-    round((g.last_row - g.first_row + 1) * j.spacing_y_mm, 6) AS height_mm,
+    -- The spacing of ultrasound holds in a region of the image only.
+    iif(j.spacing_source = 'ultrasound-region', NULL,
+        round((g.last_column - g.first_column + 1) * j.spacing_x_mm, 6)) AS width_mm,
+    iif(j.spacing_source = 'ultrasound-region', NULL,
+        round((g.last_row - g.first_row + 1) * j.spacing_y_mm, 6)) AS height_mm,
     round((g.last_slice - g.first_slice + 1) * j.spacing_z_mm, 6) AS depth_mm,
     round(g.x_mm, 6) + 0.0 AS x_mm, round(g.y_mm, 6) + 0.0 AS y_mm, round(g.z_mm, 6) + 0.0 AS z_mm,
     j.pipeline, j.stack, s.series_uid, s.description AS series_description, j.revision, j.state,

@@ -827,7 +827,7 @@ static const struct report_column web_job[] = {
     AS(removed, "results removed", TIME, "removed_at"),
 };
 
-#define SEGMENTS_OF_JOB(box_, centroid_, form)                                                                         \
+#define SEGMENTS_OF_JOB(pixels_, box_, centroid_, form)                                                                \
     COLUMN(segment, "SEGMENT", NUMBER), COLUMN(label, "LABEL", TEXT),                                                  \
         AS(volume_ml, "VOLUME (ml)", NUMBER, "iif(volume_ml IS NULL, NULL, printf('%.2f', volume_ml))"),               \
         AS(change, "CHANGE (ml)", NUMBER | DROP,                                                                       \
@@ -836,12 +836,16 @@ static const struct report_column web_job[] = {
         AS(minimum, "MIN", NUMBER, OF_VOXELS "'%.6g', minimum) END"),                                                  \
         AS(maximum, "MAX", NUMBER, OF_VOXELS "'%.6g', maximum) END"),                                                  \
         AS(unit, "UNIT", TEXT, "iif(unit = '1', NULL, " UNIT ")"),                                                     \
-        AS(box, box_, form, OF_VOXELS "'%.1f x %.1f x %.1f', width_mm, height_mm, depth_mm) END"),                     \
+        AS(pixels, pixels_, NUMBER | (form), "iif(volume_ml IS NULL, voxels, NULL)"),                                  \
+        AS(box, box_, form,                                                                                            \
+           "CASE WHEN voxels > 0 AND width_mm > 0 THEN printf('%.1f x %.1f', width_mm, height_mm) || "                 \
+           "iif(depth_mm IS NULL, '', printf(' x %.1f', depth_mm)) END"),                                              \
         AS(centroid, centroid_, form, CENTROID)
 
 static const struct report_column web_job_segments[] = {
-    SEGMENTS_OF_JOB("box (mm)", "centroid (mm, LPS)", TEXT | BELOW)};
-static const struct report_column show_segments[] = {SEGMENTS_OF_JOB("BOX (mm)", "CENTROID (mm, LPS)", TEXT | DROP)};
+    SEGMENTS_OF_JOB("pixels", "box (mm)", "centroid (mm, LPS)", TEXT | BELOW)};
+static const struct report_column show_segments[] = {
+    SEGMENTS_OF_JOB("PIXELS", "BOX (mm)", "CENTROID (mm, LPS)", TEXT | DROP)};
 
 static const struct report_column web_job_quantities[] = {
     COLUMN(segment, "SEGMENT", NUMBER),

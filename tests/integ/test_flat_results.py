@@ -302,6 +302,13 @@ def test_the_viewer_shows_an_image(daemon, tmp_path, spacing):
         drawn = canvas(page).max(axis=2) > 15  # the image has values above black, its surroundings not
         rows, columns = np.flatnonzero(drawn.any(1)), np.flatnonzero(drawn.any(0))
         assert (columns[-1] - columns[0] + 1) / (rows[-1] - rows[0] + 1) == pytest.approx(ratio, rel=0.03)
+        # The tables have pixels instead of millilitres, and a box only in mm.
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        sections = page.evaluate("[...document.querySelectorAll('section')].map(s => s.innerText)")
+        (segments,) = [s for s in sections if s.startswith("Segments")]
+        assert "pixels 1800" in " ".join(segments.split()) and ("box" in segments) == bool(spacing)
+        assert not spacing or "6.0 x 12.0" in segments and "6.0 x 12.0 x" not in segments
+        assert not any(s.startswith("Found and expected") for s in sections)
         assert errors_of(page) == []
         if pictures := os.environ.get("NOCTULE_PICTURES"):
             page.picture(pathlib.Path(pictures) / f"flat-{'mm' if spacing else 'pixels'}.png")

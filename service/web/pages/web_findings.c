@@ -190,7 +190,9 @@ findings_put_all(struct job_findings *all)
     for (size_t row = 0; row < all->segments.row_count; row++) {
         const struct conf_expect *expect =
             findings_expect(all->pipeline, report_cell_text(&all->segments, row, "label"));
-        findings_put_measure(all, row, "volume", expect && expect->volume_ml.given ? &expect->volume_ml : NULL, used);
+        const bool is_expected = expect && expect->volume_ml.given;
+        if (is_expected || report_cell(&all->segments, row, "volume_ml")) /* a segment of a 2-D image has none */
+            findings_put_measure(all, row, "volume", is_expected ? &expect->volume_ml : NULL, used);
         if (expect && expect->mean.given)
             findings_put_measure(all, row, "mean", &expect->mean, used);
     }
