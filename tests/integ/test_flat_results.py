@@ -201,6 +201,29 @@ def test_several_segments_have_frames_of_their_own(tmp_path):
         assert values_of(group)["Surface of the mesh in one slice"][0] == pytest.approx((pixels - 0.5) * 0.25, rel=1e-12)
 
 
+@pytest.mark.parametrize("frames", [1, 3])
+@pytest.mark.parametrize("kind", ["seg", "labelmap"])
+def test_masks_are_read_again(tmp_path, frames, kind):
+    """Noctule takes the mask of its own SEG for the frame to which it refers, and finds none for another frame."""
+    stored, mask = block(high=21, wide=33)
+    image(tmp_path / "in.dcm", np.stack([stored] * frames) if frames > 1 else stored, US_FRAMES if frames > 1 else US)
+    stack = "image 1, frame 2" if frames > 1 else "image 1"
+    run(tmp_path, tmp_path / "in.dcm", choice=("--stack", stack))
+    path = tmp_path / "again.conf"
+    path.write_text(f"""root = "{tmp_path / 'root'}"; pipelines = ( {{ name = "again"; flat = true; results = [ "seg", "sr" ];
+        segments = ( {{ label = "Again"; method = "object"; object = {{ kind = "seg"; roi = "Block"; own = true; }}; {CODES} }} );
+        texture = {{ regions = [ "segments" ]; families = [ "first-order" ]; }}; }} );""")
+
+    def again(stack, check=True):
+        return run_program("noctule", "--config", path, "run", "--pipeline", "again", "--output", tmp_path / "again", "--object",
+                           tmp_path / f"out/{kind}.dcm", "--stack", stack, tmp_path / "in.dcm", check=check)
+
+    again(stack)
+    assert (pydicom.dcmread(tmp_path / "again/seg.dcm").pixel_array == mask).all()
+    assert errors(tmp_path / "again/sr.dcm") == []
+    assert again("image 1, frame 3", check=False).returncode != 0 if frames > 1 else True
+
+
 # --- refusals ---
 
 
