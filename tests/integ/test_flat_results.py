@@ -282,7 +282,7 @@ def test_the_window_of_the_header_is_for_display(tmp_path, photometric):
     assert values_of(group_of(tmp_path / "out/sr.dcm"))["Mean"][0] == 900
 
 
-@pytest.mark.parametrize("stated, written", [(None, None), ("NO", "NO"), ("YES", "YES")])
+@pytest.mark.parametrize("stated, written", [(None, "YES"), ("NO", "NO"), ("YES", "YES")])
 def test_text_in_the_pixels(tmp_path, stated, written):
     """A capture may show the patient's name: its pictures say that it does not only if the capture says so."""
     image(tmp_path / "in.dcm", block()[0], SC, **({"BurnedInAnnotation": stated} if stated else {}))

@@ -179,8 +179,7 @@ put_image(struct picture_writer *w)
     dataset_put_us(set, TAG_BitsStored, 8);
     dataset_put_us(set, TAG_HighBit, 7);
     dataset_put_us(set, TAG_PixelRepresentation, 0);
-    if (request->burned_in)
-        dataset_put_text(set, TAG_BurnedInAnnotation, "CS", request->burned_in);
+    dataset_put_text(set, TAG_BurnedInAnnotation, "CS", request->burned_in ? "YES" : "NO");
     if (request->recognizable)
         dataset_put_text(set, TAG_RecognizableVisualFeatures, "CS", "YES");
     stack_put_lossiness(&w->out);

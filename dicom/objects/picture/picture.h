@@ -41,7 +41,7 @@ struct picture_request {
     double spacing[2];              /* mm between rows, and between columns */
     double thickness;               /* mm */
     const char *comment;            /* Image Comments; ASCII, at most 1024 characters */
-    const char *burned_in;          /* Burned In Annotation, "YES" or "NO"; NULL: it is not known */
+    bool burned_in;                 /* the source identifies the patient in its pixels */
     bool recognizable;              /* the patient may be recognized; false: not known */
     const char *series_description; /* "": "<pipeline>, pictures" */
     int32_t series_number;

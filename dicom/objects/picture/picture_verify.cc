@@ -75,10 +75,7 @@ class PictureVerifier : StackObject
         expect_number(dataset_, ATTRIBUTE(BitsStored), 8);
         expect_number(dataset_, ATTRIBUTE(HighBit), 7);
         expect_number(dataset_, ATTRIBUTE(PixelRepresentation), 0);
-        if (request_.burned_in)
-            expect_text(dataset_, ATTRIBUTE(BurnedInAnnotation), request_.burned_in);
-        else if (dataset_.tagExists(DCM_BurnedInAnnotation))
-            differ("BurnedInAnnotation is present, but it is not known");
+        expect_text(dataset_, ATTRIBUTE(BurnedInAnnotation), request_.burned_in ? "YES" : "NO");
         if (request_.recognizable != static_cast<bool>(dataset_.tagExists(DCM_RecognizableVisualFeatures)))
             differ("RecognizableVisualFeatures is missing, or is there without a reason");
         expect_text(dataset_, ATTRIBUTE(ImageComments),

@@ -68,8 +68,8 @@ look_at_source(struct results *results)
     const char *second = strchr(values, '\n');
     /* Volumes have no text in their pixels unless they state it. Ultrasound and captures often have. */
     const char *stated = values[0] == ATTRIBUTE_TOLD_VALUE ? values + 1 : "";
-    const bool is_clean = strncmp(stated, "NO\n", 3) == 0 || !results->request->stack->flat;
-    results->burned_in = strncmp(stated, "YES\n", 4) == 0 ? "YES" : is_clean ? "NO" : NULL;
+    results->burned_in =
+        results->request->stack->flat ? strncmp(stated, "NO\n", 3) != 0 : strncmp(stated, "YES\n", 4) == 0;
     results->recognizable = second && strstr(second, "YES");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         results->recognizable |= strstr(instance->body_part, heads[i]) != NULL;

@@ -55,8 +55,7 @@ struct results {
     struct drawing_request drawing;  /* of the preview and the pictures */
     char lengths[160];               /* the origin of lengths in a 2-D image; "": a volume */
     struct picture_frames *pictures; /* NULL: none */
-    const char *burned_in;           /* Burned In Annotation of pictures; NULL: it is not known */
-    bool recognizable;               /* the source's pixels show the patient's face */
+    bool burned_in, recognizable;    /* the source's pixels identify the patient */
     struct on_planes placed;
     char (*parameters)[SEGMENT_DESCRIPTION];
     struct seg_segment *fractional_segments; /* those with a connectedness map */

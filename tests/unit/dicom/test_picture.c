@@ -90,7 +90,6 @@ make(void)
         .orientation = {1, 0, 0, 0, 1, 0},
         .spacing = {0.5, 0.75},
         .thickness = 2.5,
-        .burned_in = "NO",
         .comment = "Not for diagnosis.",
         .series_description = "",
         .series_number = 9050,
@@ -246,18 +245,12 @@ END_TEST
 
 START_TEST(statements_about_the_pixels)
 {
-    request.burned_in = "YES";
-    request.recognizable = true;
+    request.burned_in = request.recognizable = true;
     written_take(&object);
     ck_assert_mem_eq(written_find_value(&object, 0x00280301, "CS", 1), "YES ", 4);
     ck_assert_mem_eq(written_find_value(&object, 0x00280302, "CS", 1), "YES ", 4);
     request.recognizable = false;
     written_expect_refused(&object, "RecognizableVisualFeatures");
-    request.burned_in = NULL; /* not known */
-    written_take(&object);
-    ck_assert_int_eq(written_count(&object, "\x28\x00\x01\x03", 4), 0);
-    request.burned_in = "NO";
-    written_expect_refused(&object, "BurnedInAnnotation");
 }
 
 END_TEST
