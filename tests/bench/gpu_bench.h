@@ -29,6 +29,7 @@ int gpu_bench_enclosed(const struct gpu_bench *bench);
 int gpu_bench_smooth(const struct gpu_bench *bench);
 int gpu_bench_filter(const struct gpu_bench *bench);
 int gpu_bench_texture(const struct gpu_bench *bench);
+int gpu_bench_picture(const struct gpu_bench *bench);
 int gpu_bench_features(const struct gpu_bench *bench);
 int gpu_bench_voxelwise(const struct gpu_bench *bench);
 

@@ -737,8 +737,8 @@ run_kernels(const struct bench *bench)
     if (bench->gpu)
         return gpu_bench_level_set(&kernels) + gpu_bench_fuzzy(&kernels) + gpu_bench_mask(&kernels) +
                gpu_bench_enclosed(&kernels) + gpu_bench_resample(&kernels) + gpu_bench_smooth(&kernels) +
-               gpu_bench_filter(&kernels) + gpu_bench_texture(&kernels) + gpu_bench_features(&kernels) +
-               gpu_bench_voxelwise(&kernels);
+               gpu_bench_filter(&kernels) + gpu_bench_texture(&kernels) + gpu_bench_picture(&kernels) +
+               gpu_bench_features(&kernels) + gpu_bench_voxelwise(&kernels);
 #else
     (void)bench;
 #endif
