@@ -6,7 +6,7 @@
  * operations' needs (op.h), and each operation takes its pieces. A job itself allocates no memory.
  *
  * A lane has three streams. `upload` copies the voxels to the device slab by slab, `work` runs
- * every kernel, and `download` copies results at the same time. One event per slab orders work
+ * every kernel, and `download` copies results at the same time. One event per copy orders work
  * after upload. Operations with a known set of slices wait only for those. The lane's mutex
  * serialises its host threads: several may call kernels_volume_ready, and runs take turns
  * (results.cu).
@@ -76,13 +76,15 @@ struct cuda_lane {
     cudaStream_t upload, work, download;
     struct cuda_block device, pinned;
     pthread_mutex_t mutex;
-    void *host_voxels;     /* pinned; the decoder's target */
-    void *device_voxels;   /* device copy, x fastest, tightly packed */
-    cudaEvent_t *uploaded; /* one per slab */
+    void *host_voxels;   /* pinned; the decoder's target */
+    void *device_voxels; /* device copy, x fastest, tightly packed */
     int64_t slab_count;
     int64_t *slab_missing; /* slices per slab not announced yet; atomic */
-    bool *slab_awaited;    /* `work` waits for the slab */
     int64_t slab_capacity;
+    int64_t slab_pieces;   /* copies per slab: 1, or several of rows if a slice is large */
+    cudaEvent_t *uploaded; /* one per piece */
+    bool *piece_awaited;   /* `work` waits for the piece */
+    int64_t piece_capacity;
     pthread_mutex_t turn; /* held by the thread that queues work; taken before `mutex` */
     bool *has_turn;       /* whether its last owner still holds it */
     struct cuda_results results;
@@ -106,6 +108,9 @@ int cuda_failed(struct cuda_device *device, cudaError_t status, const char *call
 
 /* Makes all work queued from here on wait for slices first .. end - 1, which must be announced. */
 int cuda_await_slices(struct cuda_lane *lane, int64_t first, int64_t end, struct error *error);
+
+/* As cuda_await_slices, for rows of the whole volume: row y of slice z is z * rows + y. */
+int cuda_await_rows(struct cuda_lane *lane, int64_t first, int64_t end, struct error *error);
 
 /* Makes the device current in the calling thread. Returns -EIO if the device has failed. */
 int cuda_enter(struct cuda_device *device, struct error *error);

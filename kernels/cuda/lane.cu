@@ -201,7 +201,7 @@ close_streams(struct cuda_lane *lane)
     for (struct cuda_result &result : lane->results.each)
         if (result.arrived)
             (void)cudaEventDestroy(result.arrived);
-    for (int64_t i = 0; i < lane->slab_capacity; i++)
+    for (int64_t i = 0; i < lane->piece_capacity; i++)
         (void)cudaEventDestroy(lane->uploaded[i]);
     if (lane->download)
         (void)cudaStreamDestroy(lane->download);
@@ -261,7 +261,7 @@ cuda_lane_close(struct kernels_lane *base)
     pthread_mutex_destroy(&lane->mutex);
     pthread_mutex_destroy(&lane->turn);
     free(lane->slab_missing);
-    free(lane->slab_awaited);
+    free(lane->piece_awaited);
     free(lane->uploaded);
     free(lane);
 }
@@ -293,9 +293,29 @@ slab_of(const struct cuda_lane *lane, int64_t z)
     return ((z + 1) * lane->slab_count - 1) / lane->base.extent.slices;
 }
 
+/* Piece i of the upload has rows first_row_of(i) .. first_row_of(i + 1) - 1 of the volume. piece_of is the inverse. A slab
+ * of several slices is one piece. */
+static int64_t
+first_row_of(const struct cuda_lane *lane, int64_t piece)
+{
+    const int64_t slab = piece / lane->slab_pieces, rows = lane->base.extent.rows;
+    const int64_t first = first_of_slab(lane, slab) * rows, end = first_of_slab(lane, slab + 1) * rows;
+
+    return first + piece % lane->slab_pieces * (end - first) / lane->slab_pieces;
+}
+
+static int64_t
+piece_of(const struct cuda_lane *lane, int64_t row)
+{
+    const int64_t rows = lane->base.extent.rows, slab = slab_of(lane, row / rows);
+    const int64_t first = first_of_slab(lane, slab) * rows, end = first_of_slab(lane, slab + 1) * rows;
+
+    return slab * lane->slab_pieces + ((row - first + 1) * lane->slab_pieces - 1) / (end - first);
+}
+
 template <typename Each>
 static bool
-slabs_grow(Each **each, int64_t from, int64_t to)
+lane_grow(Each **each, int64_t from, int64_t to)
 {
     Each *grown = (Each *)realloc(*each, (size_t)to * sizeof(*grown));
 
@@ -306,24 +326,41 @@ slabs_grow(Each **each, int64_t from, int64_t to)
     return true;
 }
 
+/* Cuts the volume into slabs of slices, and larger slices into pieces of rows. */
 static int
 cut_into_slabs(struct cuda_lane *lane, struct error *error)
 {
-    int64_t slices = lane->base.extent.slices;
-    size_t bytes = slice_bytes(&lane->base);
-    int64_t each = (int64_t)((SLAB_BYTES + bytes - 1) / bytes), slabs = slices > each ? slices / each : 1;
-    const int64_t had = lane->slab_capacity;
+    const struct image_extent *extent = &lane->base.extent;
+    const size_t bytes = slice_bytes(&lane->base);
+    const int64_t each = (int64_t)((SLAB_BYTES + bytes - 1) / bytes);
+    const int64_t slabs = extent->slices > each ? extent->slices / each : 1;
+    const int64_t parts = (int64_t)(bytes / SLAB_BYTES);
 
     lane->slab_count = slabs;
-    if (slabs > had && (!slabs_grow(&lane->slab_missing, had, slabs) || !slabs_grow(&lane->slab_awaited, had, slabs) ||
-                        !slabs_grow(&lane->uploaded, had, slabs)))
+    lane->slab_pieces = parts < 1 ? 1 : parts < extent->rows ? parts : extent->rows;
+    const int64_t pieces = slabs * lane->slab_pieces;
+    if ((slabs > lane->slab_capacity && !lane_grow(&lane->slab_missing, lane->slab_capacity, slabs)) ||
+        (pieces > lane->piece_capacity && (!lane_grow(&lane->piece_awaited, lane->piece_capacity, pieces) ||
+                                           !lane_grow(&lane->uploaded, lane->piece_capacity, pieces))))
         return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to keep track of slabs");
-    for (; lane->slab_capacity < slabs; lane->slab_capacity++)
+    lane->slab_capacity = slabs > lane->slab_capacity ? slabs : lane->slab_capacity;
+    for (; lane->piece_capacity < pieces; lane->piece_capacity++)
         CUDA_TRY(cuda_device_of(&lane->base),
-                 cudaEventCreateWithFlags(&lane->uploaded[lane->slab_capacity], cudaEventDisableTiming));
-    for (int64_t i = 0; i < slabs; i++) {
+                 cudaEventCreateWithFlags(&lane->uploaded[lane->piece_capacity], cudaEventDisableTiming));
+    for (int64_t i = 0; i < slabs; i++)
         lane->slab_missing[i] = first_of_slab(lane, i + 1) - first_of_slab(lane, i);
-        lane->slab_awaited[i] = false;
+    for (int64_t i = 0; i < pieces; i++)
+        lane->piece_awaited[i] = false;
+    return 0;
+}
+
+int
+cuda_await_rows(struct cuda_lane *lane, int64_t first, int64_t end, struct error *error)
+{
+    for (int64_t i = piece_of(lane, first); first < end && i <= piece_of(lane, end - 1); i++) {
+        if (!lane->piece_awaited[i])
+            CUDA_TRY(cuda_device_of(&lane->base), cudaStreamWaitEvent(lane->work, lane->uploaded[i], 0));
+        lane->piece_awaited[i] = true;
     }
     return 0;
 }
@@ -331,12 +368,7 @@ cut_into_slabs(struct cuda_lane *lane, struct error *error)
 int
 cuda_await_slices(struct cuda_lane *lane, int64_t first, int64_t end, struct error *error)
 {
-    for (int64_t i = slab_of(lane, first); first < end && i <= slab_of(lane, end - 1); i++) {
-        if (!lane->slab_awaited[i])
-            CUDA_TRY(cuda_device_of(&lane->base), cudaStreamWaitEvent(lane->work, lane->uploaded[i], 0));
-        lane->slab_awaited[i] = true;
-    }
-    return 0;
+    return cuda_await_rows(lane, first * lane->base.extent.rows, end * lane->base.extent.rows, error);
 }
 
 static int
@@ -378,15 +410,20 @@ static int
 queue_slab(struct cuda_lane *lane, int64_t slab, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    int64_t first = first_of_slab(lane, slab), count = first_of_slab(lane, slab + 1) - first;
-    size_t offset = (size_t)first * slice_bytes(&lane->base);
+    const int64_t first = first_of_slab(lane, slab), count = first_of_slab(lane, slab + 1) - first;
+    const size_t row_bytes = (size_t)lane->base.extent.columns * image_pixel_size(lane->base.pixel);
     bool hinted = false; /* an operation begins its work before all slices are ready */
 
     for (enum kernels_op_phase phase : lane->base.phase)
         hinted |= phase == KERNELS_OP_BEGUN;
-    CUDA_TRY(device, cudaMemcpyAsync((char *)lane->device_voxels + offset, (char *)lane->host_voxels + offset,
-                                     (size_t)count * slice_bytes(&lane->base), cudaMemcpyHostToDevice, lane->upload));
-    CUDA_TRY(device, cudaEventRecord(lane->uploaded[slab], lane->upload));
+    for (int64_t i = slab * lane->slab_pieces; i < (slab + 1) * lane->slab_pieces; i++) {
+        const size_t offset = (size_t)first_row_of(lane, i) * row_bytes;
+
+        CUDA_TRY(device, cudaMemcpyAsync((char *)lane->device_voxels + offset, (char *)lane->host_voxels + offset,
+                                         (size_t)first_row_of(lane, i + 1) * row_bytes - offset, cudaMemcpyHostToDevice,
+                                         lane->upload));
+        CUDA_TRY(device, cudaEventRecord(lane->uploaded[i], lane->upload));
+    }
     if (hinted) {
         int rc = cuda_await_slices(lane, first, first + count, error);
 

@@ -30,9 +30,10 @@ enum {
     COLUMN_BLOCKS = 6, /* per multiprocessor at once: leaves 80 registers */
     VOXEL_THREADS = 256,
     COUNT_THREADS = 1024,
-    WINDOW = 3,      /* rows that determine a code */
-    STRIP_MOST = 33, /* max rows of codes per thread, a multiple of WINDOW */
-    ENOUGH = 8192,   /* warps: about twice the capacity of a large GPU */
+    COUNT_SPAN = 512, /* codes of a row that a warp counts at a time: pictures have few rows per warp */
+    WINDOW = 3,       /* rows that determine a code */
+    STRIP_MOST = 33,  /* max rows of codes per thread, a multiple of WINDOW */
+    ENOUGH = 8192,    /* warps: about twice the capacity of a large GPU */
     WHOLE = 1000000,
     CODES = 256,
     TIGHT_BLOCKS = 8, /* per multiprocessor */
@@ -352,20 +353,19 @@ lbp_of(const struct window &window)
     return code;
 }
 
+/* Compares with the least value that sets a bit: the threshold times the largest, rounded up, or the next one above. One
+ * division per window then suffices. It is of a number that is not negative. */
 static __device__ __forceinline__ uint32_t
 tlbap_of(const struct pattern_job *job, const struct window &window)
 {
-    const int64_t limit = (int64_t)window.largest * job->threshold;
+    const int32_t lowest = INT16_MIN, strict = job->strict;
+    const int64_t limit = (int64_t)window.largest * job->threshold + (WHOLE - 1 + strict) - (int64_t)lowest * WHOLE;
+    const int32_t least = max((int32_t)((uint64_t)limit / WHOLE) + lowest, window.centre + strict);
     uint32_t code = 0;
 
 #pragma unroll
-    for (int i = 0; i < NEIGHBOURS; i++) {
-        int32_t value = window.value[i];
-        int64_t scaled = (int64_t)value * WHOLE;
-        bool set = job->strict ? value > window.centre && scaled > limit : value >= window.centre && scaled >= limit;
-
-        code |= (uint32_t)set << i;
-    }
+    for (int i = 0; i < NEIGHBOURS; i++)
+        code |= (uint32_t)(window.value[i] >= least) << i;
     return code;
 }
 
@@ -424,22 +424,24 @@ __launch_bounds__(COUNT_THREADS) count_codes(const __grid_constant__ struct patt
     extern __shared__ __align__(16) unsigned char shared_counters[];
     uint32_t *counters = (uint32_t *)shared_counters;
     const uint32_t all = TEXTURE_PATTERNS * CODES, lane = threadIdx.x % WARP;
-    const uint32_t rows = job.part.rows * job.part.slices;
+    const uint32_t rows = job.part.rows * job.part.slices, across = (job.columns - 2 + COUNT_SPAN - 1) / COUNT_SPAN;
 
     for (uint32_t i = threadIdx.x; i < all * WARP; i += COUNT_THREADS)
         counters[i] = 0;
     __syncthreads();
-    for (uint32_t i = blockIdx.x * (COUNT_THREADS / WARP) + threadIdx.x / WARP; i < rows;
+    for (uint32_t i = blockIdx.x * (COUNT_THREADS / WARP) + threadIdx.x / WARP; i < rows * across;
          i += gridDim.x * (COUNT_THREADS / WARP)) {
-        size_t voxel_row = (size_t)(i / job.part.rows) * job.row_count + i % job.part.rows;
+        const uint32_t row = i / across, begin = 1 + i % across * COUNT_SPAN;
+        const uint32_t end = min(begin + COUNT_SPAN, job.columns - 1);
+        const size_t voxel_row = (size_t)(row / job.part.rows) * job.row_count + row % job.part.rows;
 
-        for (uint32_t x = 1 + lane; x + 1 < job.columns; x += WARP) {
+        for (uint32_t x = begin + lane; x < end; x += WARP) {
             if (!texture_in_region(region, voxel_row, words_per_row, x))
                 continue;
 #pragma unroll
             for (uint32_t p = 0; p < TEXTURE_PATTERNS; p++)
                 if (job.maps[p])
-                    atomicAdd(&counters[(p * CODES + job.maps[p][(size_t)i * job.pitch + x]) * WARP + lane], 1u);
+                    atomicAdd(&counters[(p * CODES + job.maps[p][(size_t)row * job.pitch + x]) * WARP + lane], 1u);
         }
     }
     __syncthreads();
@@ -764,6 +766,12 @@ run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, struct error 
         part->slices = (uint32_t)texture_least(parts.slices_each, parts.slices - part->first_slice);
         part->first = (uint32_t)(i % parts.across) * parts.rows_each;
         part->rows = (uint32_t)texture_least(parts.rows_each, parts.rows - part->first);
+        /* The rows of voxels that the codes need. Other parts may still be on their way. */
+        const int64_t row = (int64_t)part->first_slice * job.row_count + part->first;
+
+        rc = cuda_await_rows(lane, row, row + (int64_t)(part->slices - 1) * job.row_count + part->rows + 2, error);
+        if (rc)
+            break;
         cuda_patterns_launch(request, &job, lane->base.pixel, lane->work);
         CUDA_LAUNCHED(device);
         rc = queue_counts(lane, turn, &job, error);
@@ -825,7 +833,7 @@ const struct kernels_op cuda_patterns_op = {
     /* .name = */ "texture (local patterns)",
     /* .state_size = */ sizeof(struct cuda_patterns),
     /* .transient = */ true,
-    /* .awaits = */ false,
+    /* .awaits = */ true,
     /* .open = */ patterns_open,
     /* .close = */ patterns_close,
     /* .needs = */ texture_patterns_needs,

@@ -210,6 +210,36 @@ START_TEST(every_slice_is_uploaded)
 
 END_TEST
 
+/* As every_slice_is_uploaded, with slices that are copied in pieces of rows. */
+START_TEST(every_row_is_uploaded)
+{
+    static const struct image_extent extents[] = {{16384, 1025, 1}, {4099, 2051, 3}};
+    struct kernels_demand nothing = {0};
+    uint64_t random = 8;
+
+    for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); i++) {
+        const struct image_extent extent = extents[i];
+        const int64_t rows = extent.rows * extent.slices, rounds = quick ? 3 : 40;
+
+        for (int64_t round = 0; round < rounds; round++) {
+            const int64_t row = round * (rows - 1) / (rounds - 1);
+            struct image_range range;
+            void *memory;
+
+            ck_assert_int_eq(kernels_volume_begin(gpu_lane, extent, IMAGE_UINT16, &nothing, &memory, NULL), 0);
+            memset(memory, 0, (size_t)ref_voxels(extent) * sizeof(uint16_t));
+            ((uint16_t *)memory)[row * extent.columns + ref_random_below(&random, extent.columns)] =
+                (uint16_t)(row + 1);
+            ck_assert_int_eq(kernels_volume_ready(gpu_lane, 0, extent.slices, NULL), 0);
+            ck_assert_int_eq(kernels_volume_range(gpu_lane, none, &range, NULL), 0);
+            ck_assert_int_eq(range.lo, 0);
+            ck_assert_int_eq(range.hi, row + 1);
+        }
+    }
+}
+
+END_TEST
+
 /* Random jobs, one after the other on one lane */
 
 START_TEST(random_jobs_are_the_references)
@@ -925,6 +955,7 @@ make_suite(void)
     tcase_add_test(devices, auto_is_the_gpu);
     tcase_add_test(devices, value_ranges_are_the_cpus);
     tcase_add_test(devices, every_slice_is_uploaded);
+    tcase_add_test(devices, every_row_is_uploaded);
     tcase_add_test(parity, random_jobs_are_the_references);
     tcase_add_loop_test(parity, patterns_are_the_references, 0, quick ? QUICK_EXTENTS : EXTENTS);
     if (!quick)

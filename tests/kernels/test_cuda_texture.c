@@ -939,15 +939,17 @@ START_TEST(patterns_are_the_cpus)
 
 END_TEST
 
-/* Checks that every threshold of a byte is exact. */
+/* Checks that every threshold is exact. */
 START_TEST(thresholds_are_exact)
 {
     const struct image_extent extent = {64, 64, 1};
 
     random_state = 17;
-    begin(RANDOM, IMAGE_UINT8, extent);
-    for (int i = 0; i < (quick ? 5 : 400); i++)
-        check_patterns(extent, (int32_t)random_below(1000001), i % 2);
+    for (int pixel = 0; pixel < PIXELS; pixel++) {
+        begin(RANDOM, (enum image_pixel)pixel, extent);
+        for (int i = 0; i < (quick ? 5 : 400); i++)
+            check_patterns(extent, (int32_t)random_below(1000001), i % 2);
+    }
 }
 
 END_TEST
@@ -1012,12 +1014,35 @@ END_TEST
 /* Maps of several batches: many slices, and a slice larger than a batch. */
 START_TEST(maps_are_computed_in_batches)
 {
-    static const struct image_extent large[] = {{1024, 1024, 37}, {6000, 5000, 1}};
+    static const struct image_extent large[] = {{1024, 1024, 37}, {6000, 5000, 1}, {16384, 2050, 1}};
 
     random_state = 23;
     for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
-        begin(RANDOM, IMAGE_UINT8, large[i]);
+        begin(RANDOM, i == 2 ? IMAGE_UINT16 : IMAGE_UINT8, large[i]); /* the last one arrives in pieces of rows */
         check_patterns(large[i], 900000, 2);
+    }
+}
+
+END_TEST
+
+/* Pictures of one slice, with rows or columns as long as those of Hong 2018's largest. */
+START_TEST(pictures_are_the_cpus)
+{
+    static const struct image_extent pictures[] = {{16384, 3, 1}, {3, 16384, 1}, {16383, 17, 1}};
+    const struct image_extent extent = pictures[_i % 3];
+    const enum image_pixel pixel = (enum image_pixel)((_i / 3 + 1) % PIXELS);
+    struct texture_offset offsets[MOST_OFFSETS];
+
+    random_state = (uint64_t)_i + 5;
+    nearest(offsets);
+    begin((enum content)(_i % 2 ? EXTREME : RANDOM), pixel, extent);
+    check_patterns(extent, 900000, _i);
+    check_glcm(extent, WITH_GAPS, 32, offsets, 4);
+    for (int kind = WHOLE; kind <= SOME; kind++) {
+        uint64_t *region = make_region((enum region)kind, extent);
+
+        compare_histograms(extent, region, false);
+        free(region);
     }
 }
 
@@ -1185,7 +1210,8 @@ make_suite(void)
 {
     Suite *suite = suite_create("cuda_texture");
     TCase *parity = gpu_pair_case(suite, "parity"), *small = gpu_pair_case(suite, "small"),
-          *zones = gpu_pair_case(suite, "zones"), *neighbours = gpu_pair_case(suite, "neighbours");
+          *zones = gpu_pair_case(suite, "zones"), *neighbours = gpu_pair_case(suite, "neighbours"),
+          *pictures = gpu_pair_case(suite, "pictures");
     const int some = quick ? QUICK_EXTENTS : EXTENTS;
 
     tcase_add_test(small, a_small_image_is_the_cpus);
@@ -1202,6 +1228,7 @@ make_suite(void)
     tcase_add_test(parity, thresholds_are_exact);
     tcase_add_test(parity, strips_are_the_cpus);
     tcase_add_test(parity, any_patterns_are_the_cpus);
+    tcase_add_loop_test(pictures, pictures_are_the_cpus, 0, quick ? 3 : 3 * PIXELS);
     if (quick)
         return suite;
     tcase_add_test(parity, matrices_are_computed_in_batches);
