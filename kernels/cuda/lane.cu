@@ -19,8 +19,9 @@
 enum {
     PIECE = 256, /* alignment of the operations' memory */
     SLAB_BYTES = 8 << 20,
-    GROWTH = 2 << 20,     /* a huge page */
-    PAGES_BYTES = 8 << 20 /* that a thread makes at once */
+    ROWS_BYTES = 32 << 20, /* pieces of a larger slice: each copy takes some 5 microseconds more */
+    GROWTH = 2 << 20,      /* a huge page */
+    PAGES_BYTES = 8 << 20  /* that a thread makes at once */
 };
 
 /* Pinned memory cannot be swapped: this much of the available memory stays with the host. */
@@ -334,7 +335,7 @@ cut_into_slabs(struct cuda_lane *lane, struct error *error)
     const size_t bytes = slice_bytes(&lane->base);
     const int64_t each = (int64_t)((SLAB_BYTES + bytes - 1) / bytes);
     const int64_t slabs = extent->slices > each ? extent->slices / each : 1;
-    const int64_t parts = (int64_t)(bytes / SLAB_BYTES);
+    const int64_t parts = (int64_t)(bytes / ROWS_BYTES);
 
     lane->slab_count = slabs;
     lane->slab_pieces = parts < 1 ? 1 : parts < extent->rows ? parts : extent->rows;

@@ -26,11 +26,12 @@ enum {
     RUNS_BANKS = 32,
     RUNS_APART = 8,  /* banks between the counters of adjacent levels */
     RUNS_STEPS = 8,  /* steps between countings, and thus the max length of a queue */
-    RUNS_LEAST = 64, /* min reach, so that a byte can count the kept parts ... */
-    RUNS_MOST = 128, /* ... and max reach, so that lengths fit a byte until checked */
+    RUNS_LEAST = 64, /* min reach */
+    RUNS_MOST = 128, /* max reach, so that lengths fit a byte until checked */
 };
 
 static_assert(RUNS_APART >= RUNS_STEPS, "a level's counters have room for all lengths");
+static_assert(TEXTURE_MAX_RUN / UINT8_MAX + RUNS_STEPS + 1 <= RUNS_MOST, "a byte counts the kept parts of any run");
 
 struct runs_job {
     struct cuda_box box;
@@ -482,6 +483,8 @@ cuda_runs_run(struct kernels_lane *base, const void *given, struct error *error)
     job.longest = (uint32_t)runs->longest;
     job.reach = (uint32_t)texture_most(
         RUNS_LEAST, texture_least(RUNS_MOST, RUNS_COUNTERS / (1 + job.levels) / RUNS_BANKS * RUNS_BANKS));
+    /* A byte counts the kept parts. */
+    job.reach = (uint32_t)texture_most(job.reach, job.longest / UINT8_MAX + RUNS_STEPS + 1);
     job.pitch = job.reach + RUNS_APART; /* near levels and lengths use different banks */
     job.chains = job.levels < TEXTURE_MAX_LEVELS ? runs_word<uint8_t>::CHAINS : runs_word<uint16_t>::CHAINS;
     job.per_slice = runs->per_slice;

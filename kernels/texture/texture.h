@@ -96,7 +96,7 @@ int texture_neighbours_run(struct kernels_lane *lane, const struct texture_neigh
 
 /* Runs: maximal sequences of voxels of the region with one level, consecutive along a direction. */
 #define TEXTURE_MAX_DIRECTIONS 13
-#define TEXTURE_MAX_RUN        8192
+#define TEXTURE_MAX_RUN        16384
 
 struct texture_runs {
     struct texture_levels levels;

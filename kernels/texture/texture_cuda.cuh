@@ -13,11 +13,13 @@
 
 enum {
     TEXTURE_TABLES = 16,          /* tables of levels at a time */
-    TEXTURE_COUNTERS = 2 << 20,   /* counters at a time */
+    TEXTURE_COUNTERS = 4 << 20,   /* counters at a time */
     TEXTURE_MATRICES = 65535,     /* matrices at a time: a grid's limit in y */
     TEXTURE_MAP_BYTES = 16 << 20, /* codes per map at a time, at least a row */
     TEXTURE_MAP_BATCHES = 2,      /* one is copied while the next is made */
 };
+
+static_assert(TEXTURE_MAX_LEVELS * TEXTURE_MAX_RUN <= TEXTURE_COUNTERS, "there is room for a matrix of runs");
 
 /* Division of numbers below 2^31 by a runtime constant (Granlund and Montgomery). */
 struct divider {

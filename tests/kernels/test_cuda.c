@@ -213,7 +213,7 @@ END_TEST
 /* As every_slice_is_uploaded, with slices that are copied in pieces of rows. */
 START_TEST(every_row_is_uploaded)
 {
-    static const struct image_extent extents[] = {{16384, 1025, 1}, {4099, 2051, 3}};
+    static const struct image_extent extents[] = {{16384, 3073, 1}, {16385, 2100, 2}};
     struct kernels_demand nothing = {0};
     uint64_t random = 8;
 

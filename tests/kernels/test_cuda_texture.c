@@ -402,8 +402,8 @@ END_TEST
 /* Lines of levels that seldom change, along each axis, have runs that are longer than the counters allow. */
 START_TEST(long_runs_are_the_cpus)
 {
-    static const struct image_extent long_ones[] = {{896, 8, 8}, {6, 900, 2}, {5, 3, 900}};
-    static const size_t along[] = {1, 6, 5 * 3};
+    static const struct image_extent long_ones[] = {{896, 8, 8}, {6, 900, 2}, {5, 3, 900}, {TEXTURE_MAX_RUN, 1, 1}};
+    static const size_t along[] = {1, 6, 5 * 3, 1};
     static const int levels[] = {32, 256, 2, 200};
     const struct image_extent extent = long_ones[_i];
     uint8_t *voxels = allocate(voxels_of(extent), 1);
@@ -411,6 +411,8 @@ START_TEST(long_runs_are_the_cpus)
     random_state = (uint64_t)_i + 8;
     for (size_t i = 0; i < voxels_of(extent); i++)
         voxels[i] = i < along[_i] || random_below(90) == 0 ? (uint8_t)(random_below(3) * 100) : voxels[i - along[_i]];
+    if (extent.columns == TEXTURE_MAX_RUN) /* one run */
+        memset(voxels, 100, TEXTURE_MAX_RUN);
     begin_with(voxels, IMAGE_UINT8, extent);
     for (int i = 0; i < 4; i++) {
         uint16_t *level_of = make_levels(PAPER, IMAGE_UINT8, 1, levels[i]);
@@ -1219,7 +1221,7 @@ make_suite(void)
     tcase_add_loop_test(parity, few_levels_are_the_cpus, 0, quick ? QUICK_WIDE : WIDE);
     tcase_add_loop_test(parity, neighbours_runs_and_zones_are_the_cpus, 0, some);
     tcase_add_loop_test(neighbours, equal_neighbours_are_the_cpus, 0, some);
-    tcase_add_loop_test(parity, long_runs_are_the_cpus, 0, 3);
+    tcase_add_loop_test(parity, long_runs_are_the_cpus, 0, 4);
     tcase_add_loop_test(zones, zones_of_many_tiles_equal_the_cpu, 0, CONTENTS);
     tcase_add_test(parity, runs_of_several_threads_equal_the_cpu);
     tcase_add_loop_test(parity, histograms_are_the_cpus, 0, some);

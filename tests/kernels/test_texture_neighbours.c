@@ -340,14 +340,14 @@ START_TEST(refusals_of_runs)
         {.levels = levels, .directions = &none, .direction_count = 1, .longest = 9},
         {.levels = levels, .directions = &up, .direction_count = 1, .longest = 9, .per_slice = true},
         {.levels = levels, .directions = &along, .direction_count = 1, .longest = 8},
-        {.levels = levels, .directions = &along, .direction_count = 1, .longest = 8193},
+        {.levels = levels, .directions = &along, .direction_count = 1, .longest = TEXTURE_MAX_RUN + 1},
     };
     uint64_t counts[8];
 
     begin_bytes((struct image_extent){9, 1, 2});
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         ck_assert_int_eq(texture_runs_run(variants[0].lane, &wrong[i], counts, &error), -EINVAL);
-    begin_bytes((struct image_extent){8193, 1, 1});
+    begin_bytes((struct image_extent){TEXTURE_MAX_RUN + 1, 1, 1});
     ck_assert_int_eq(texture_runs_run(variants[0].lane, &wrong[6], counts, &error), -E2BIG);
 }
 
