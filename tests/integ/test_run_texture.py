@@ -12,8 +12,9 @@ import SimpleITK
 from conftest import SHARED, needs_shared
 from radiomics.firstorder import RadiomicsFirstOrder
 from radiomics.glcm import RadiomicsGLCM
+from radiomics.glrlm import RadiomicsGLRLM
 from skimage.feature import graycomatrix
-from test_features import FIRST_ORDER, OF_PYRADIOMICS, assert_close, by_definition, smooth
+from test_features import FIRST_ORDER, OF_PYRADIOMICS, OF_RUNS, assert_close, by_definition, smooth
 from test_run import change, seg_masks
 from texture_runs import (AGGREGATIONS, ALL_PATTERNS, OBLIQUE, ONE_LEVEL, SOFT, TABLES, TYPE, around_middle,
                           assert_histograms, assert_report_equals_features, features, head, maps_of, read,
@@ -139,6 +140,24 @@ def test_segments_and_the_volume_equal_pyradiomics(run, tmp_path, setting):
     for number, mask in [(1, masks[0]), (2, masks[1]), (0, np.ones(values.shape, bool))]:
         assert 100 < mask.sum() and (number == 0) == bool(mask.all())
         assert_is_pyradiomics(values_of(tmp_path / "out", number), values, mask, options)
+
+
+@pytest.mark.parametrize("columns, rows", [(16384, 3), (3, 16384), (16383, 17)])
+def test_pictures_of_one_slice_equal_pyradiomics(run, tmp_path, columns, rows):
+    """Rows and columns are as long as those of the largest picture of Hong 2018, and one of each is a single run."""
+    stored = evenly(smooth(3, (1, rows, columns)), 900, 1500).astype(np.int16)
+    stored[0, 0], stored[0, :, 0] = 1200, 1200
+    options = {"binWidth": 25, "force2D": True}
+    run(series(tmp_path / "in", stored), tmp_path / "out",
+        'regions = [ "volume" ]; families = [ "glcm", "glrlm" ]; aggregation = "2.5d-direction-merged"; '
+        'discretisation = "pyradiomics-bin-width"; bin_width = 25.0;',
+        [segment(900, 1600, (1, 1, 0))])
+    ours, whole = values_of(tmp_path / "out", 0), np.ones(stored.shape, bool)
+    assert_is_pyradiomics(ours, stored.astype(float), whole, {"force2D": True})
+    runs = RadiomicsGLRLM(SimpleITK.GetImageFromArray(stored.astype(float)),
+                          SimpleITK.GetImageFromArray(whole.astype(np.uint8)), **options)
+    of_runs = {f["ibsi_code"]: f["value"] for f in features(tmp_path / "out") if f["family"] == "glrlm"}
+    assert_close(of_runs, runs.execute(), OF_RUNS)
 
 
 def test_slopes_per_slice_equal_pyradiomics(run, tmp_path):
