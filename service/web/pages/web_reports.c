@@ -70,13 +70,13 @@ static const struct reports_link {
     {PERIOD_COMPUTE, "jobs", ENDED, OF(backend), "backend"},
 };
 
-enum { COUNTS = sizeof reports_counts / sizeof *reports_counts, ADDRESS = 200, SHARED = 5 };
+enum { COUNTS = sizeof reports_counts / sizeof *reports_counts, ADDRESS = 200 };
 
 static void
 reports_write(const struct report_period *period, FILE *out)
 {
     char addresses[COUNTS][ADDRESS];
-    struct html_link all[COUNTS + PERIOD_COUNT * SHARED];
+    struct html_link all[COUNTS + PERIOD_COUNT * WEB_VIEW_LINKS];
     size_t count = 0;
     html_report_links links;
     for (int table = 0; table < PERIOD_COUNT; table++) {
@@ -90,7 +90,7 @@ reports_write(const struct report_period *period, FILE *out)
                      link->begin ? period->until : "", link->rest);
             all[count++] = (struct html_link){link->key, addresses[i], link->of};
         }
-        for (size_t i = 0; i < SHARED; i++) /* with the end of the links */
+        for (size_t i = 0; i < WEB_VIEW_LINKS; i++) /* with their end */
             all[count++] = web_view_links[i];
     }
     html_report_figures(period, (const html_report_links *)&links, out);

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
-const struct html_link web_view_links[] = {{"job", "job?id=", NULL},
-                                           {"superseded_by", "job?id=", NULL},
-                                           {"corrects", "job?id=", NULL},
-                                           {"prior_job", "job?id=", NULL},
-                                           {"series_uid", "series?uid=", NULL},
-                                           {"night", "reports?day=", NULL},
-                                           {NULL, NULL, NULL}};
+const struct html_link web_view_links[WEB_VIEW_LINKS] = {{"job", "job?id=", NULL},
+                                                         {"superseded_by", "job?id=", NULL},
+                                                         {"corrects", "job?id=", NULL},
+                                                         {"prior_job", "job?id=", NULL},
+                                                         {"series_uid", "series?uid=", NULL},
+                                                         {"night", "reports?day=", NULL},
+                                                         {NULL, NULL, NULL}};
 
 struct report_query
 web_view_query(const struct web_view *view, enum report_list_name name)

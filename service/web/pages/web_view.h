@@ -38,7 +38,9 @@ struct web_route {
 };
 
 /* Links of list cells. */
-extern const struct html_link web_view_links[];
+enum { WEB_VIEW_LINKS = 7 }; /* with the end */
+
+extern const struct html_link web_view_links[WEB_VIEW_LINKS];
 
 /* Returns the query of a list: the item of the request, and the row to continue after if the
  * request names this list. */
