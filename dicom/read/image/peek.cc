@@ -286,24 +286,32 @@ read_lossiness(Peek &peek)
     header_copy(instance.lossy_method, method.empty() ? syntax.lossy_method : method);
 }
 
-/* Reads the photometric interpretation of a colour 2-D image. JPEG 2000 gives RGB of YBR_RCT and YBR_ICT. */
+constexpr unsigned codec_native = 1u << TRANSFER_NATIVE, codec_jpeg_2000 = 1u << TRANSFER_JPEG_2000, codec_any = ~0u;
+
+/* Photometric interpretations of colour 2-D images. JPEG 2000 gives RGB of YBR_RCT and YBR_ICT. */
+constexpr struct {
+    const char *photometric;
+    int32_t samples;
+    unsigned codecs; /* 1 << enum transfer_codec */
+    enum dicom_colour colour;
+} colour_rows[] = {
+    {"PALETTE COLOR", 1, codec_any, DICOM_COLOUR_PALETTE}, {"RGB", 3, codec_any, DICOM_COLOUR_RGB},
+    {"YBR_FULL", 3, codec_any, DICOM_COLOUR_YBR},          {"YBR_FULL_422", 3, codec_native, DICOM_COLOUR_YBR_422},
+    {"YBR_FULL_422", 3, ~codec_native, DICOM_COLOUR_YBR},  {"YBR_RCT", 3, codec_jpeg_2000, DICOM_COLOUR_RGB},
+    {"YBR_ICT", 3, codec_jpeg_2000, DICOM_COLOUR_RGB},
+};
+
 int
 read_colour(Peek &peek, int32_t samples)
 {
     struct dicom_instance &instance = peek.instance;
     const std::string photometric = instance.photometric;
-    const bool native = peek.scan.syntax->codec == TRANSFER_NATIVE;
-    const bool transformed = photometric == "YBR_RCT" || photometric == "YBR_ICT";
+    const unsigned codec = 1u << peek.scan.syntax->codec;
     int32_t planar = 0;
-    if (samples == 1 && photometric == "PALETTE COLOR")
-        instance.colour = DICOM_COLOUR_PALETTE;
-    else if (samples == 3 && (photometric == "RGB" || transformed))
-        instance.colour = DICOM_COLOUR_RGB;
-    else if (samples == 3 && photometric == "YBR_FULL_422" && native)
-        instance.colour = DICOM_COLOUR_YBR_422;
-    else if (samples == 3 && (photometric == "YBR_FULL" || photometric == "YBR_FULL_422"))
-        instance.colour = DICOM_COLOUR_YBR;
-    if (instance.colour == DICOM_COLOUR_NONE || (transformed && peek.scan.syntax->codec != TRANSFER_JPEG_2000))
+    for (const auto &row : colour_rows)
+        if (photometric == row.photometric && samples == row.samples && (row.codecs & codec) != 0)
+            instance.colour = row.colour;
+    if (instance.colour == DICOM_COLOUR_NONE)
         return peek.refuse(CODE_PIXELS_UNSUPPORTED, "has the Photometric Interpretation (0028,0004) " + photometric +
                                                         " with " + std::to_string(samples) + " samples per pixel in " +
                                                         peek.scan.syntax->name +
