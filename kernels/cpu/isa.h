@@ -99,14 +99,15 @@ struct isa_pair_rows {
     uint64_t flip;
 };
 
-struct range_clipping;   /* kernels/range/range.h */
-struct coarse_rule;      /* kernels/coarse/coarse_rule.h */
-struct fft_plan;         /* kernels/filter/fft.h */
-struct fft_lanes;        /* likewise */
-struct spectral_plan;    /* kernels/filter/spectral.h */
-struct image_type_step;  /* kernels/filter/image_type_steps.h */
-struct image_type_lines; /* likewise */
-struct mcc_window;       /* kernels/voxelwise/mcc.h */
+struct range_clipping;     /* kernels/range/range.h */
+struct coarse_rule;        /* kernels/coarse/coarse_rule.h */
+struct fft_plan;           /* kernels/filter/fft.h */
+struct fft_lanes;          /* likewise */
+struct spectral_plan;      /* kernels/filter/spectral.h */
+struct image_type_step;    /* kernels/filter/image_type_steps.h */
+struct image_type_lines;   /* likewise */
+struct image_type_samples; /* likewise */
+struct mcc_window;         /* kernels/voxelwise/mcc.h */
 
 /* Values that isa.smooth16 computes at a time: rows must have room for a multiple. */
 enum { ISA_SMOOTH = 64 };
@@ -215,10 +216,12 @@ struct isa {
                                    struct fft_lanes *other, struct fft_lanes *space);
     /* Multiplies the transformed columns kx .. kx + FFT_LANES - 1 of row ky with the transfer function (spectral.h). */
     void (*spectral_apply)(const struct spectral_plan *plan, int64_t kx, int64_t ky, struct fft_lanes *values);
-    /* Filters lines by a recursion (image_type_lines.inc). */
+    /* Filters lines by a recursion, or makes the coefficients of their splines (image_type_lines.inc). */
     void (*recur_lines)(const struct image_type_step *step, const struct image_type_lines *lines);
     /* Computes the coefficients of a window (mcc.h). `space` must have room for MCC_SPACE(levels) numbers. */
     void (*mcc_window)(const struct mcc_window *window, double *space, double *coefficients);
+    /* Rounds the samples if the step wants that. Compares them with the voxels, or computes the kurtosis of each voxel's. */
+    void (*lbp_compare)(const struct image_type_step *step, struct image_type_samples *samples);
     /* Returns the unions, rows->words + 2 words apart. Bits widened beyond the words are lost. */
     const uint64_t *(*unite)(const struct isa_rows *rows, uint64_t *space);
 };

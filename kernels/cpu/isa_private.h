@@ -12,6 +12,7 @@
 #include "kernels/range/range.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 extern const struct isa isa_scalar;
 #ifdef __x86_64__
@@ -883,7 +884,7 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
 #include "kernels/filter/image_type_steps.h"
 #include "kernels/filter/spectral_lines.inc"
 
-/* Recursive filters of ISA_LINES lines at a time. */
+/* Recursive filters and splines of ISA_LINES lines at a time. */
 typedef double line_vector __attribute__((vector_size(ISA_VECTOR), aligned(8)));
 typedef float line_short_vector __attribute__((vector_size(ISA_VECTOR / 2)));
 
@@ -928,7 +929,10 @@ recur_lines(const struct image_type_step *step, const struct image_type_lines *l
 
     for (int left = lines->count; left > 0; left -= ISA_LINES) {
         own.count = left < ISA_LINES ? left : ISA_LINES;
-        image_type_recur(step, &own);
+        if (step->action == IMAGE_TYPE_SPLINE)
+            image_type_spline(step, &own);
+        else
+            image_type_recur(step, &own);
         own.from += ISA_LINES * own.apart;
         own.to += ISA_LINES * own.apart;
         own.sum += step->adds ? ISA_LINES * own.sum_apart : 0;
@@ -937,6 +941,44 @@ recur_lines(const struct image_type_step *step, const struct image_type_lines *l
 
 #include "kernels/voxelwise/mcc_lanes.inc"
 
+/* In the order of image_type_kurtosis(). */
+LOOP void
+lbp_kurtosis(struct image_type_samples *samples)
+{
+    double mean[IMAGE_TYPE_ROW] = {0}, second[IMAGE_TYPE_ROW] = {0}, fourth[IMAGE_TYPE_ROW] = {0};
+
+    for (int v = 0; v < IMAGE_TYPE_VERTICES; v++)
+        for (int x = 0; x < IMAGE_TYPE_ROW; x++)
+            mean[x] = mean[x] + samples->at[v][x];
+    for (int x = 0; x < IMAGE_TYPE_ROW; x++)
+        mean[x] = mean[x] / IMAGE_TYPE_VERTICES;
+    for (int v = 0; v < IMAGE_TYPE_VERTICES; v++)
+        for (int x = 0; x < IMAGE_TYPE_ROW; x++) {
+            const double square = (samples->at[v][x] - mean[x]) * (samples->at[v][x] - mean[x]);
+
+            second[x] = second[x] + square;
+            fourth[x] = fourth[x] + square * square;
+        }
+    for (int x = 0; x < IMAGE_TYPE_ROW; x++)
+        samples->kurtosis[x] = image_type_excess(mean[x], second[x], fourth[x]);
+}
+
+LOOP void
+lbp_compare(const struct image_type_step *step, struct image_type_samples *samples)
+{
+    for (int v = 0; v < IMAGE_TYPE_VERTICES && step->whole; v++)
+        for (int x = 0; x < IMAGE_TYPE_ROW; x++)
+            samples->at[v][x] = image_type_whole(step, samples->at[v][x]);
+    if (step->harmonic == LBP_K) {
+        lbp_kurtosis(samples);
+        return;
+    }
+    memset(samples->bits, 0, sizeof(samples->bits));
+    for (int v = 0; v < IMAGE_TYPE_VERTICES; v++)
+        for (int x = 0; x < IMAGE_TYPE_ROW; x++)
+            samples->bits[x] |= samples->at[v][x] >= samples->centres[x] ? UINT64_C(1) << v : 0;
+}
+
 /* The table's loops without instruction-set specific versions. */
 #define ISA_LOOPS                                                                                                      \
     .unite_shifted = unite_shifted, .count_up = count_up, .extremes8 = extremes8, .extremes16 = extremes16,            \
@@ -944,6 +986,7 @@ recur_lines(const struct image_type_step *step, const struct image_type_lines *l
     .largest16 = largest16, .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                  \
     .count_bits = count_bits, .count_runs = count_runs, .touches = touches, .unite_pair = unite_pair, .unite = unite,  \
     .clip8 = clip8, .clip16 = clip16, .add16 = add16, .fold32 = fold32, .blocks16 = blocks16, .smooth16 = smooth16,    \
-    .fft_lines = fft_lines, .spectral_apply = spectral_apply, .recur_lines = recur_lines, .mcc_window = mcc_window
+    .fft_lines = fft_lines, .spectral_apply = spectral_apply, .recur_lines = recur_lines, .lbp_compare = lbp_compare,  \
+    .mcc_window = mcc_window
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 /* ------------------------------------------------------------------------ recursive filters -- */
 
@@ -120,9 +121,13 @@ image_type_recursion(double sigma, double spacing, bool second, struct image_typ
 
 /* ------------------------------------------------------------------------------------ LBP3D -- */
 
+struct image_type_matrix {
+    double at[IMAGE_TYPE_VERTICES][IMAGE_TYPE_VERTICES]; /* column, row */
+};
+
 /* Writes the vertices of an icosphere: those of an icosahedron, and the middles of its edges. */
 static void
-image_type_vertices(double vertices[3 * IMAGE_TYPE_VERTICES])
+image_type_vertices(double vertices[IMAGE_TYPE_VERTICES][3])
 {
     const double golden = (1 + sqrt(5)) / 2;
     int count = 0;
@@ -130,9 +135,9 @@ image_type_vertices(double vertices[3 * IMAGE_TYPE_VERTICES])
     for (int v = 0; v < 12; v++) { /* (0, +-1, +-golden), and its turns */
         const double one = v & 1 ? -1 : 1, long_one = v & 2 ? -golden : golden;
 
-        vertices[3 * v + v / 4] = 0;
-        vertices[3 * v + (v / 4 + 1) % 3] = one;
-        vertices[3 * v + (v / 4 + 2) % 3] = long_one;
+        vertices[v][v / 4] = 0;
+        vertices[v][(v / 4 + 1) % 3] = one;
+        vertices[v][(v / 4 + 2) % 3] = long_one;
     }
     count = 12;
     for (int v = 0; v < 12; v++)
@@ -140,17 +145,17 @@ image_type_vertices(double vertices[3 * IMAGE_TYPE_VERTICES])
             double middle[3], square = 0;
 
             for (int i = 0; i < 3; i++) {
-                const double along = vertices[3 * v + i] - vertices[3 * u + i];
+                const double along = vertices[v][i] - vertices[u][i];
 
                 square += along * along;
-                middle[i] = (vertices[3 * v + i] + vertices[3 * u + i]) / 2;
+                middle[i] = (vertices[v][i] + vertices[u][i]) / 2;
             }
             for (int i = 0; i < 3 && square < 5; i++) /* edges have length 2 */
-                vertices[3 * count + i] = middle[i];
+                vertices[count][i] = middle[i];
             count += square < 5;
         }
     for (int v = 0; v < IMAGE_TYPE_VERTICES; v++) {
-        double *at = vertices + 3 * v;
+        double *at = vertices[v];
         const double length = sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]);
 
         for (int i = 0; i < 3; i++)
@@ -174,15 +179,12 @@ image_type_legendre(int degree, double x)
     return value;
 }
 
-void
-image_type_table(const struct image_type_demand *demand, double table[IMAGE_TYPE_TABLE])
+/* Sets the directions that pyradiomics gives the vertices, with azimuth and polar angle exchanged. */
+static void
+image_type_directions(double vertices[IMAGE_TYPE_VERTICES][3], double ways[3 * IMAGE_TYPE_VERTICES])
 {
-    const int degree = demand->options.harmonic < LBP_K ? (int)demand->options.harmonic : 0;
-    double ways[3 * IMAGE_TYPE_VERTICES];
-
-    image_type_vertices(table);
     for (int v = 0; v < IMAGE_TYPE_VERTICES; v++) {
-        const double *at = table + 3 * v;
+        const double *at = vertices[v];
         const double around = sqrt(at[0] * at[0] + at[1] * at[1]);
         /* At the poles pyradiomics has an angle of 0. */
         const double cosine = around > 0 ? at[0] / around : 1, sine = around > 0 ? fabs(at[1]) / around : 0;
@@ -191,16 +193,117 @@ image_type_table(const struct image_type_demand *demand, double table[IMAGE_TYPE
         ways[3 * v + 1] = sine * around;
         ways[3 * v + 2] = cosine;
     }
+}
+
+/* Sets each column of the matrix that turns bits into a harmonic of this degree. */
+static void
+image_type_columns(int degree, const double ways[3 * IMAGE_TYPE_VERTICES], struct image_type_matrix *matrix)
+{
     for (int v = 0; v < IMAGE_TYPE_VERTICES; v++)
         for (int u = 0; u < IMAGE_TYPE_VERTICES; u++) {
             const double *a = ways + 3 * v, *b = ways + 3 * u;
             const double angle = a[0] * b[0] - a[1] * b[1] + a[2] * b[2];
 
-            table[3 * IMAGE_TYPE_VERTICES + v * IMAGE_TYPE_VERTICES + u] =
-                (2 * degree + 1) / (4 * 0x1.921fb54442d18p1) * image_type_legendre(degree, angle);
+            matrix->at[u][v] = (2 * degree + 1) / (4 * 0x1.921fb54442d18p1) * image_type_legendre(degree, angle);
         }
-    for (int i = 0; i < 3 * IMAGE_TYPE_VERTICES; i++)
-        table[i] *= i % 3 == 0 && demand->reversed ? -demand->options.radius : demand->options.radius;
+}
+
+static double
+image_type_product(const double *a, const double *b)
+{
+    double sum = 0;
+
+    for (int v = 0; v < IMAGE_TYPE_VERTICES; v++)
+        sum += a[v] * b[v];
+    return sum;
+}
+
+/*
+ * Sets the coordinates of the columns in an orthonormal basis of them. The matrix has a rank of at most 2 n + 1 at degree n, so
+ * that sums of a few coordinates have the norms of sums of columns. The longest rest of a column is the next member of the basis.
+ */
+static void
+image_type_coordinates(int degree, const struct image_type_matrix *matrix,
+                       double coordinates[IMAGE_TYPE_ORDERS][IMAGE_TYPE_VERTICES])
+{
+    struct image_type_matrix rest = *matrix;
+    double basis[IMAGE_TYPE_ORDERS][IMAGE_TYPE_VERTICES];
+
+    memset(coordinates, 0, IMAGE_TYPE_ORDERS * sizeof(*coordinates));
+    for (int order = 0; order < 2 * degree + 1; order++) {
+        double *const own = basis[order], longest = 0;
+
+        for (int u = 0; u < IMAGE_TYPE_VERTICES; u++) {
+            const double square = image_type_product(rest.at[u], rest.at[u]);
+
+            if (square > longest) {
+                longest = square;
+                memcpy(own, rest.at[u], sizeof(basis[order]));
+            }
+        }
+        if (longest < 1e-20)
+            return;
+        for (int before = 0; before < order; before++) {
+            const double along = image_type_product(basis[before], own);
+
+            for (int v = 0; v < IMAGE_TYPE_VERTICES; v++)
+                own[v] -= along * basis[before][v];
+        }
+        longest = sqrt(image_type_product(own, own));
+        for (int v = 0; v < IMAGE_TYPE_VERTICES; v++)
+            own[v] /= longest;
+        for (int u = 0; u < IMAGE_TYPE_VERTICES; u++) {
+            const double along = image_type_product(own, rest.at[u]);
+
+            coordinates[order][u] = image_type_product(own, matrix->at[u]);
+            for (int v = 0; v < IMAGE_TYPE_VERTICES; v++)
+                rest.at[u][v] -= along * own[v];
+        }
+    }
+}
+
+/* Sets the first place and the weights of a cubic spline at a distance from a voxel. */
+static void
+image_type_weights(double at, int32_t *place, double weights[IMAGE_TYPE_WEIGHTS])
+{
+    const double low = floor(at), y = at - low, z = 1 - y;
+
+    *place = (int32_t)low - 1;
+    weights[1] = (y * y * (y - 2) * 3 + 4) / 6;
+    weights[2] = (z * z * (z - 2) * 3 + 4) / 6;
+    weights[0] = z * z * z / 6;
+    weights[3] = 1 - weights[0] - weights[1] - weights[2];
+}
+
+void
+image_type_table_make(const struct image_type_demand *demand, struct image_type_table *table)
+{
+    const int degree = demand->options.harmonic < LBP_K ? (int)demand->options.harmonic : 0;
+    double ways[3 * IMAGE_TYPE_VERTICES], coordinates[IMAGE_TYPE_ORDERS][IMAGE_TYPE_VERTICES];
+    struct image_type_matrix matrix;
+
+    image_type_vertices(table->vertices);
+    image_type_directions(table->vertices, ways);
+    image_type_columns(degree, ways, &matrix);
+    image_type_coordinates(degree, &matrix, coordinates);
+    for (int part = 0; part < IMAGE_TYPE_PARTS; part++)
+        for (int bits = 0; bits < 1 << IMAGE_TYPE_TOGETHER; bits++)
+            for (int order = 0; order < IMAGE_TYPE_ORDERS; order++) {
+                double *sum = &table->sums[part][bits][order];
+
+                *sum = 0;
+                for (int bit = 0; bit < IMAGE_TYPE_TOGETHER; bit++)
+                    *sum += bits >> bit & 1 ? coordinates[order][part * IMAGE_TYPE_TOGETHER + bit] : 0;
+            }
+    for (int v = 0; v < IMAGE_TYPE_VERTICES; v++)
+        for (int axis = 0; axis < 3; axis++) {
+            double *at = &table->vertices[v][axis];
+            double near;
+
+            *at *= axis == 0 && demand->reversed ? -demand->options.radius : demand->options.radius;
+            near = rint(*at * 0x1p40) * 0x1p-40; /* coordinates that differ by rounding have equal weights */
+            image_type_weights(near, &table->places[v][axis], table->weights[v][axis]);
+        }
 }
 
 /* ------------------------------------------------------------------------------------- plan -- */

@@ -1,5 +1,6 @@
 /* image_type_cpu.c - image types on the CPU: threads take runs of items, rows, or adjacent lines. */
 #include "kernels/cpu/device.h"
+#include "kernels/filter/image_type_lbp.h"
 #include "kernels/filter/image_type_steps.h"
 
 #include <string.h>
@@ -10,7 +11,10 @@ struct cpu_image_type {
     struct image_type_demand demand; /* first: requests are checked against it */
     struct image_type_plan plan;
     struct image_type_memory memory;
-    double *table, *responses;
+    struct image_type_table *table;
+    double *responses;
+    double *spaces; /* of LBP3D: memory of a block, one per thread */
+    size_t space;
 };
 
 struct image_type_work {
@@ -20,6 +24,8 @@ struct image_type_work {
     const struct image_type_step *step; /* NULL: copies values */
     void (*run)(const struct image_type_work *work, int64_t item);
     int64_t count, turn, next; /* next: atomic */
+    struct lbp_plan lbp;
+    size_t bodies; /* atomic: threads that take blocks of LBP3D */
 };
 
 static bool
@@ -42,7 +48,11 @@ cpu_image_type_place(struct kernels_lane *lane, struct kernels_memory *memory)
     own->memory.at[IMAGE_TYPE_VALUES] = kernels_take(&memory->host, count, sizeof(double));
     for (int place = IMAGE_TYPE_FIRST; place <= IMAGE_TYPE_SECOND; place++)
         own->memory.at[place] = kernels_take(&memory->host, own->plan.between ? count : 0, sizeof(double));
-    own->table = kernels_take(&memory->host, IMAGE_TYPE_TABLE, sizeof(double));
+    if (own->plan.responses > 0 && own->demand.options.kind == FILTER_PYRADIOMICS_LBP_3D) {
+        own->table = kernels_take(&memory->host, 1, sizeof(*own->table));
+        own->space = lbp_space(own->demand.options.radius);
+        own->spaces = kernels_take(&memory->host, (size_t)lane->device->threads, own->space * sizeof(*own->spaces));
+    }
 }
 
 static void
@@ -107,6 +117,17 @@ image_type_recur_lines(const struct image_type_work *work, int64_t item)
 /* ------------------------------------------------------------------------------------- runs -- */
 
 static void
+image_type_lbp_body(void *context)
+{
+    struct image_type_work *work = context;
+    const size_t body = __atomic_fetch_add(&work->bodies, 1, __ATOMIC_RELAXED);
+    int64_t block;
+
+    while ((block = __atomic_fetch_add(&work->next, 1, __ATOMIC_RELAXED)) < work->count)
+        lbp_block(&work->lbp, block, work->own->spaces + body * work->own->space);
+}
+
+static void
 image_type_body(void *context)
 {
     struct image_type_work *work = context;
@@ -136,14 +157,20 @@ image_type_do_step(const struct cpu_lane *lane, struct image_type_work *work)
 
     if (step->action == IMAGE_TYPE_TAPS) {
         image_type_do(lane, work, image_type_row, size[1] * size[2], 1);
-    } else if (step->action == IMAGE_TYPE_RECURSION) {
+    } else if (step->action == IMAGE_TYPE_LBP_3D) {
+        work->lbp = (struct lbp_plan){.isa = work->isa, .step = step, .memory = &work->own->memory};
+        lbp_plan_make(&work->lbp);
+        work->count = lbp_blocks(&work->lbp);
+        work->next = 0;
+        work->bodies = 0;
+        cpu_pool_run(cpu_device_of(&lane->base)->pool, image_type_lbp_body, work);
+    } else if (step->action == IMAGE_TYPE_RECURSION || step->action == IMAGE_TYPE_SPLINE) {
         const int64_t across = size[image_type_across(step)];
 
         image_type_do(lane, work, image_type_recur_lines,
                       (across + IMAGE_TYPE_LINES - 1) / IMAGE_TYPE_LINES * (image_type_items(step) / across), 1);
     } else
-        image_type_do(lane, work, image_type_voxel, image_type_items(step),
-                      step->action == IMAGE_TYPE_SPLINE ? IMAGE_TYPE_LINES : IMAGE_TYPE_RUN);
+        image_type_do(lane, work, image_type_voxel, image_type_items(step), IMAGE_TYPE_RUN);
 }
 
 static int
@@ -164,7 +191,7 @@ cpu_image_type_run(struct kernels_lane *lane, const void *request, struct error 
         return 0;
     image_type_plan_set(plan, task);
     if (own->demand.options.kind == FILTER_PYRADIOMICS_LBP_3D)
-        image_type_table(&own->demand, own->table);
+        image_type_table_make(&own->demand, own->table);
     own->memory.table = own->table;
     image_type_do(cpu_lane_of(lane), &work, image_type_copy_row, plan->copies[1] * plan->copies[2], 1);
     for (int i = 0; i < plan->count; i++) {

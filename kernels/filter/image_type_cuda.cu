@@ -18,8 +18,8 @@ struct cuda_image_type {
     struct image_type_plan plan;
     struct image_type_memory memory; /* of the device */
     bool together;                   /* the bands are computed by one kernel */
-    double *table, *responses;
-    double *host_values, *host_table, *host_responses;
+    struct image_type_table *table, *host_table;
+    double *responses, *host_values, *host_responses;
 };
 
 static struct cuda_image_type *
@@ -61,10 +61,13 @@ image_type_items_of(const __grid_constant__ struct image_type_step step,
 
     if (item >= count)
         return;
-    if (step.action == IMAGE_TYPE_RECURSION) {
+    if (step.action == IMAGE_TYPE_RECURSION || step.action == IMAGE_TYPE_SPLINE) {
         const struct image_type_lines line = image_type_lines_of(&step, &memory, item);
 
-        image_type_recur(&step, &line);
+        if (step.action == IMAGE_TYPE_SPLINE)
+            image_type_spline(&step, &line);
+        else
+            image_type_recur(&step, &line);
     } else
         image_type_item(&step, &memory, item);
 }
@@ -310,8 +313,8 @@ cuda_image_type_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->device, &own->responses, (size_t)(size[0] * size[1] * size[2] * own->plan.responses));
     for (int place = IMAGE_TYPE_FIRST; place <= IMAGE_TYPE_SECOND; place++)
         cuda_take(&memory->device, &own->memory.at[place], own->plan.between && !own->together ? count : 0);
-    cuda_take(&memory->device, &own->table, IMAGE_TYPE_TABLE);
-    cuda_take(&memory->host, &own->host_table, IMAGE_TYPE_TABLE);
+    cuda_take(&memory->device, &own->table, 1);
+    cuda_take(&memory->host, &own->host_table, 1);
     cuda_take(&memory->host, &own->host_values, count);
 }
 
@@ -393,8 +396,8 @@ cuda_image_type_run(struct kernels_lane *base, const void *request, struct error
     CUDA_SEND(lane, own->memory.at[IMAGE_TYPE_VALUES], own->host_values,
               (size_t)(plan->copies[0] * plan->copies[1] * plan->copies[2]));
     if (own->demand.options.kind == FILTER_PYRADIOMICS_LBP_3D) {
-        image_type_table(&own->demand, own->host_table);
-        CUDA_SEND(lane, own->table, own->host_table, IMAGE_TYPE_TABLE);
+        image_type_table_make(&own->demand, own->host_table);
+        CUDA_SEND(lane, own->table, own->host_table, 1);
     }
     rc = cuda_image_type_queue(lane, error);
     if (rc)

@@ -14,10 +14,14 @@ extern "C" {
 
 enum {
     IMAGE_TYPE_VERTICES = 42,
-    IMAGE_TYPE_TABLE = IMAGE_TYPE_VERTICES * (3 + IMAGE_TYPE_VERTICES), /* vertices, then rows of a matrix */
+    IMAGE_TYPE_ORDERS = 7,   /* max orders of a spherical harmonic */
+    IMAGE_TYPE_TOGETHER = 7, /* bits whose sums the table has */
+    IMAGE_TYPE_PARTS = IMAGE_TYPE_VERTICES / IMAGE_TYPE_TOGETHER,
+    IMAGE_TYPE_ROW = 64,    /* adjacent voxels whose samples are compared together */
+    IMAGE_TYPE_WEIGHTS = 4, /* of a cubic spline, per axis */
     IMAGE_TYPE_STEPS = 3 * (FILTER_MAX_STEPS + FILTER_MAX_LEVEL - 1) + 2 + 4 + IMAGE_TYPE_BANDS,
     IMAGE_TYPE_SLACK = 32, /* elements behind each volume that may be read */
-    IMAGE_TYPE_LINES = 8,  /* lines of a recursion that are filtered together */
+    IMAGE_TYPE_LINES = 8,  /* lines that are filtered together */
 };
 
 enum image_type_action {
@@ -37,6 +41,16 @@ enum image_type_place {
     IMAGE_TYPE_SECOND,
     IMAGE_TYPE_RESPONSES,
     IMAGE_TYPE_PLACES = IMAGE_TYPE_RESPONSES + IMAGE_TYPE_BANDS
+};
+
+/* The table of LBP3D. A vertex has components along slices, rows and columns. */
+struct image_type_table {
+    double vertices[IMAGE_TYPE_VERTICES][3];                    /* from a voxel */
+    int32_t places[IMAGE_TYPE_VERTICES][3];                     /* of the first coefficient, from a voxel */
+    double weights[IMAGE_TYPE_VERTICES][3][IMAGE_TYPE_WEIGHTS]; /* of the coefficients */
+    /* Sums of the coordinates of those vertices whose bit is 1, for each value of adjacent bits. The norm of a sum is that of
+     * the harmonics. */
+    double sums[IMAGE_TYPE_PARTS][1 << IMAGE_TYPE_TOGETHER][IMAGE_TYPE_ORDERS];
 };
 
 /* A recursive filter: weights of values (`n` of this and earlier ones, `m` of later ones) and of earlier results, and the part
@@ -79,7 +93,7 @@ struct image_type_plan {
     bool between;   /* the first and second volume are used */
 };
 
-/* Adjacent lines of a recursion: elements of a line are `stride` apart, and the lines `apart`. `sum`: of the response. */
+/* Adjacent lines: elements of a line are `stride` apart, and the lines `apart`. `sum`: of the response of a recursion. */
 struct image_type_lines {
     const double *from;
     double *to, *sum;
@@ -87,10 +101,17 @@ struct image_type_lines {
     int count;
 };
 
+/* Samples of LBP3D at the vertices of IMAGE_TYPE_ROW adjacent voxels, and the voxels themselves. */
+struct image_type_samples {
+    double at[IMAGE_TYPE_VERTICES][IMAGE_TYPE_ROW], centres[IMAGE_TYPE_ROW];
+    uint64_t bits[IMAGE_TYPE_ROW];
+    double kurtosis[IMAGE_TYPE_ROW];
+};
+
 /* The volumes of all steps. */
 struct image_type_memory {
     double *at[IMAGE_TYPE_PLACES];
-    const double *table;
+    const struct image_type_table *table;
 };
 
 /* Request of the operations. Their states begin with struct image_type_demand. */
@@ -112,7 +133,7 @@ void image_type_copy(const struct image_type_plan *plan, const struct image_type
                      double *values);
 
 /* Fills the table of LBP3D. */
-void image_type_table(const struct image_type_demand *demand, double table[IMAGE_TYPE_TABLE]);
+void image_type_table_make(const struct image_type_demand *demand, struct image_type_table *table);
 
 /* Returns the number of elements of a volume with its slack. */
 static inline size_t
@@ -254,46 +275,61 @@ image_type_lbp_2d(const struct image_type_step *step, const double *from, const 
     return step->method == LBP_ROR ? least : bits;
 }
 
-/* Sets the places and weights of a cubic spline along an axis, with places beyond the ends mirrored. */
-FILTER_INLINE void
-image_type_weights(double at, int64_t side, int64_t places[4], double weights[4])
+/* Returns whether a vertex lies within the volume along an axis: 0 slices, 1 rows, 2 columns. */
+FILTER_INLINE bool
+image_type_is_within(const struct image_type_step *step, const struct image_type_table *table, int vertex, int axis,
+                     int64_t place)
 {
-    const double low = floor(at), y = at - low, z = 1 - y;
-    const int64_t around = side > 1 ? 2 * (side - 1) : 1;
+    const double at = (double)place + table->vertices[vertex][axis];
 
-    weights[1] = (y * y * (y - 2) * 3 + 4) / 6;
-    weights[2] = (z * z * (z - 2) * 3 + 4) / 6;
-    weights[0] = z * z * z / 6;
-    weights[3] = 1 - weights[0] - weights[1] - weights[2];
-    for (int i = 0; i < 4; i++) {
-        int64_t place = ((int64_t)low - 1 + i) % around;
-
-        place = place < 0 ? place + around : place;
-        places[i] = place < side ? place : around - place;
-    }
+    return at >= 0 && at <= (double)(step->sides[2 - axis] - 1);
 }
 
-/* Returns the spline of coefficients at a place. */
-FILTER_INLINE double
-image_type_spline_at(const struct image_type_step *step, const double *from, const double at[3])
+/* Returns the coefficient's place along an axis of a side, mirrored at the outermost voxels. */
+FILTER_INLINE int64_t
+image_type_mirrored(int64_t place, int64_t side)
 {
-    int64_t places[3][4];
-    double weights[3][4], sum = 0;
+    const int64_t around = side > 1 ? 2 * (side - 1) : 1;
+
+    if (place >= 0 && place < side)
+        return place;
+    place = place % around;
+    place = place < 0 ? place + around : place;
+    return place < side ? place : around - place;
+}
+
+/* Returns the spline of coefficients at a vertex: sums along slices first, then along rows and columns. */
+FILTER_INLINE double
+image_type_sample(const struct image_type_step *step, const struct image_type_memory *memory, int vertex,
+                  const int64_t place[3])
+{
+    const struct image_type_table *table = memory->table;
+    int64_t places[3][IMAGE_TYPE_WEIGHTS];
+    double sum = 0;
 
     for (int axis = 0; axis < 3; axis++) {
-        if (at[axis] < 0 || at[axis] > (double)(step->sides[axis] - 1))
+        if (!image_type_is_within(step, table, vertex, axis, place[2 - axis]))
             return 0;
-        image_type_weights(at[axis], step->sides[axis], places[axis], weights[axis]);
+        for (int i = 0; i < IMAGE_TYPE_WEIGHTS; i++)
+            places[axis][i] =
+                image_type_mirrored(place[2 - axis] + table->places[vertex][axis] + i, step->sides[2 - axis]);
     }
-    for (int k = 0; k < 4; k++)
-        for (int j = 0; j < 4; j++) {
-            const double *line = from + (places[2][k] * step->sides[1] + places[1][j]) * step->sides[0];
-            double part = 0;
+    for (int i = 0; i < IMAGE_TYPE_WEIGHTS; i++) {
+        double column = 0;
 
-            for (int i = 0; i < 4; i++)
-                part = part + line[places[0][i]] * weights[0][i];
-            sum = sum + part * (weights[1][j] * weights[2][k]);
+        for (int j = 0; j < IMAGE_TYPE_WEIGHTS; j++) {
+            double line = 0;
+
+            for (int k = 0; k < IMAGE_TYPE_WEIGHTS; k++) {
+                const int64_t row = places[0][k] * step->sides[1] + places[1][j];
+
+                line = fma(table->weights[vertex][0][k], memory->at[step->from][row * step->sides[0] + places[2][i]],
+                           line);
+            }
+            column = fma(table->weights[vertex][1][j], line, column);
         }
+        sum = fma(table->weights[vertex][2][i], column, sum);
+    }
     return sum;
 }
 
@@ -301,9 +337,23 @@ image_type_spline_at(const struct image_type_step *step, const double *from, con
 FILTER_INLINE double
 image_type_whole(const struct image_type_step *step, double value)
 {
-    const double nearest = value > 0 ? floor(value + 0.5) : ceil(value - 0.5);
+    const double size = fabs(value), above = size + 0.5;
+    const double even = above + 0x1p52 - 0x1p52; /* rounded to even: vectors of any processor can do that */
+    const double whole = even > above ? even - 1 : even;
+    const double nearest = size >= 0x1p52 ? value : value > 0 ? whole : -whole;
 
     return step->is_unsigned && nearest < 0 ? 0 : nearest;
+}
+
+/* Returns the excess kurtosis of sums of squares and of fourth powers of distances from the mean. */
+FILTER_INLINE double
+image_type_excess(double mean, double second, double fourth)
+{
+    second = second / IMAGE_TYPE_VERTICES;
+    fourth = fourth / IMAGE_TYPE_VERTICES;
+    if (second <= 1e-15 * mean * (1e-15 * mean))
+        return NAN; /* all samples are equal */
+    return fourth / (second * second) - 3;
 }
 
 FILTER_INLINE double
@@ -320,69 +370,41 @@ image_type_kurtosis(const double samples[IMAGE_TYPE_VERTICES])
         second = second + square;
         fourth = fourth + square * square;
     }
-    second = second / IMAGE_TYPE_VERTICES;
-    fourth = fourth / IMAGE_TYPE_VERTICES;
-    if (second <= 1e-15 * mean * (1e-15 * mean))
-        return NAN; /* all samples are equal */
-    return fourth / (second * second) - 3;
+    return image_type_excess(mean, second, fourth);
+}
+
+/* Returns the norm over all vertices of a spherical harmonic of the bits. */
+FILTER_INLINE double
+image_type_norm(const struct image_type_step *step, const struct image_type_table *table, uint64_t bits)
+{
+    double sums[IMAGE_TYPE_ORDERS] = {0}, norm = 0;
+
+    for (int part = 0; part < IMAGE_TYPE_PARTS; part++) {
+        const double *own = table->sums[part][bits >> part * IMAGE_TYPE_TOGETHER & ((1 << IMAGE_TYPE_TOGETHER) - 1)];
+
+        for (int order = 0; order < 2 * (int)step->harmonic + 1; order++)
+            sums[order] = sums[order] + own[order];
+    }
+    for (int order = 0; order < 2 * (int)step->harmonic + 1; order++)
+        norm = norm + sums[order] * sums[order];
+    return sqrt(norm);
 }
 
 FILTER_INLINE double
 image_type_lbp_3d(const struct image_type_step *step, const struct image_type_memory *memory, const int64_t place[3],
                   int64_t index)
 {
-    const double *coefficients = memory->at[step->from], *vertices = memory->table;
-    const double *matrix = memory->table + IMAGE_TYPE_VERTICES * 3, centre = memory->at[IMAGE_TYPE_VALUES][index];
-    double samples[IMAGE_TYPE_VERTICES], norm = 0;
+    const double centre = memory->at[IMAGE_TYPE_VALUES][index];
+    double samples[IMAGE_TYPE_VERTICES];
+    uint64_t bits = 0;
 
     for (int v = 0; v < IMAGE_TYPE_VERTICES; v++) {
-        const double at[3] = {(double)place[0] + vertices[3 * v + 2], (double)place[1] + vertices[3 * v + 1],
-                              (double)place[2] + vertices[3 * v]};
-
-        samples[v] = image_type_spline_at(step, coefficients, at);
+        samples[v] = image_type_sample(step, memory, v, place);
         if (step->whole)
             samples[v] = image_type_whole(step, samples[v]);
+        bits |= (uint64_t)(samples[v] >= centre) << v;
     }
-    if (step->harmonic == LBP_K)
-        return image_type_kurtosis(samples);
-    for (int v = 0; v < IMAGE_TYPE_VERTICES; v++) {
-        double sum = 0;
-
-        for (int u = 0; u < IMAGE_TYPE_VERTICES; u++)
-            if (samples[u] >= centre)
-                sum = sum + matrix[v * IMAGE_TYPE_VERTICES + u];
-        norm = norm + sum * sum;
-    }
-    return sqrt(norm);
-}
-
-/* Converts a line to coefficients of a cubic spline whose ends are mirrored at the outermost voxel. */
-FILTER_INLINE void
-image_type_spline(const struct image_type_step *step, const double *from, double *to, int64_t stride)
-{
-    const double pole = -0x1.126145e9ecd56p-2; /* sqrt(3) - 2 */
-    const int64_t side = step->sides[step->axis];
-    double power = pole, sum, farthest = 1;
-
-    if (side == 1) {
-        to[0] = from[0];
-        return;
-    }
-    for (int64_t i = 0; i < side - 1 && farthest != 0; i++) /* pole^(side - 1) */
-        farthest = farthest * pole;
-    sum = from[0] + farthest * from[(side - 1) * stride];
-    for (int64_t i = 1; i < side - 1 && power != 0; i++) {
-        const double mirrored = farthest * (farthest / power); /* pole^(2 side - 2 - i) */
-
-        sum = sum + (power + mirrored) * from[i * stride];
-        power = power * pole;
-    }
-    to[0] = 6 * (sum / (1 - farthest * farthest));
-    for (int64_t i = 1; i < side; i++)
-        to[i * stride] = 6 * from[i * stride] + pole * to[(i - 1) * stride];
-    to[(side - 1) * stride] = pole / (pole * pole - 1) * (pole * to[(side - 2) * stride] + to[(side - 1) * stride]);
-    for (int64_t i = side - 2; i >= 0; i--)
-        to[i * stride] = pole * (to[(i + 1) * stride] - to[i * stride]);
+    return step->harmonic == LBP_K ? image_type_kurtosis(samples) : image_type_norm(step, memory->table, bits);
 }
 
 /* Returns the axis across which lines are adjacent. */
@@ -415,7 +437,7 @@ image_type_lines_of(const struct image_type_step *step, const struct image_type_
     return lines;
 }
 
-/* Runs an item of a step, except of a recursion. */
+/* Runs an item of a step whose items are voxels. */
 FILTER_INLINE void
 image_type_item(const struct image_type_step *step, const struct image_type_memory *memory, int64_t item)
 {
@@ -439,12 +461,6 @@ image_type_item(const struct image_type_step *step, const struct image_type_memo
     case IMAGE_TYPE_LBP_3D:
         *to = image_type_lbp_3d(step, memory, place, index);
         break;
-    case IMAGE_TYPE_SPLINE: {
-        const struct image_type_lines line = image_type_lines_of(step, memory, item);
-
-        image_type_spline(step, line.from, line.to, line.stride);
-        break;
-    }
     default:
         if (step->to_reversed)
             to += (step->size[2] - 1 - 2 * deep) * step->size[0] * step->size[1];
