@@ -88,6 +88,16 @@ image_has(const uint64_t *region, int64_t columns, int64_t row, int64_t x)
     return !region || region[row * ((columns + 63) / 64) + x / 64] >> x % 64 & 1;
 }
 
+/* Returns word `word` of a region's row of `columns` voxels, whose bits beyond the row are 0. NULL: all voxels are in it. */
+static inline uint64_t
+image_word(const uint64_t *region, int64_t columns, int64_t row, int64_t word)
+{
+    const int64_t left = columns - 64 * word;
+    const uint64_t all = left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
+
+    return region ? region[row * ((columns + 63) / 64) + word] & all : all;
+}
+
 /* Returns the smallest and the largest value of a pixel type. */
 static inline struct image_range
 image_pixel_range(enum image_pixel pixel)

@@ -76,6 +76,11 @@ int kernels_lane_threads(const struct kernels_lane *lane);
  * queued work. */
 bool kernels_lane_beside(const struct kernels_lane *lane);
 
+/* Calls body(context, i) once for every i in 0 .. count - 1, in any order, on this thread and on idle threads of the lane's
+ * device (NULL: on this thread). Any thread may call. The order must not change results. */
+void kernels_lane_for(const struct kernels_lane *lane, int64_t count, void (*body)(void *context, int64_t i),
+                      void *context);
+
 /*
  * Reserves `bytes` of host memory between jobs, pinned on a GPU's lane, for later volumes. Memory
  * that the lane holds already counts. On the CPU, pages become resident when written. Returns 0 or

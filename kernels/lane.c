@@ -1,5 +1,6 @@
 /* lane.c - the table of backends, the life cycle of a lane, the memory of operations, and the order
  * of calls. Checks the order once for all backends. */
+#include "kernels/cpu/cpu_pool.h"
 #include "kernels/op.h"
 
 #include <errno.h>
@@ -85,6 +86,15 @@ int
 kernels_lane_threads(const struct kernels_lane *lane)
 {
     return lane->device->threads;
+}
+
+void
+kernels_lane_for(const struct kernels_lane *lane, int64_t count, void (*body)(void *context, int64_t i), void *context)
+{
+    if (lane)
+        cpu_pool_for(lane->device->pool, count, body, context);
+    for (int64_t i = 0; i < count && !lane; i++)
+        body(context, i);
 }
 
 bool

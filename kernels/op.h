@@ -73,6 +73,7 @@ struct kernels_op {
 struct kernels_device {
     const struct kernels_backend *backend;
     int threads;
+    struct cpu_pool *pool; /* of the backend */
     char description[256];
 };
 

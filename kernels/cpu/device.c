@@ -102,6 +102,7 @@ cpu_device_open(const struct kernels_device_options *options, const char *isa, s
         error_set(error, rc, CODE_COMPUTE_FAILED, "cannot start %d threads: %s", device->base.threads, strerror(-rc));
         goto fail;
     }
+    device->base.pool = device->pool;
     processor_name(name);
     snprintf(device->base.description, sizeof(device->base.description), "%s, %d thread%s, %s", name,
              device->base.threads, device->base.threads == 1 ? "" : "s", device->isa->name);

@@ -201,6 +201,7 @@ cuda_device_open(const struct kernels_device_options *options, struct kernels_de
         return rc;
     }
     pthread_mutex_init(&device->memory, NULL);
+    device->base.pool = device->pool;
     *result = &device->base;
     return 0;
 }

@@ -10,16 +10,19 @@
 #include <math.h>
 #include <string.h>
 
-/* Reference points of the rule: the region's extremes, and the lower end of the range. */
-struct rule {
-    const struct discretisation_options *options;
-    double lo, hi;
-    double origin;
-};
+struct discretise_rule
+discretise_rule_of(const struct discretisation_options *options, double lo, double hi)
+{
+    struct discretise_rule rule = {options, lo, hi, options->has_range ? options->range[0] : lo};
+
+    if (options->kind == DISCRETISATION_PYRADIOMICS_BIN_WIDTH)
+        rule.origin = floor(lo / options->bin_width);
+    return rule;
+}
 
 /* Returns the level of a value, which must lie in lo .. hi. */
 static double
-level_of_value(const struct rule *rule, double stored, double value)
+level_of_value(const struct discretise_rule *rule, double stored, double value)
 {
     const struct discretisation_options *options = rule->options;
     double level;
@@ -35,7 +38,7 @@ level_of_value(const struct rule *rule, double stored, double value)
     case DISCRETISATION_FIXED_BIN_SIZE:
         return floor((value - rule->origin) / options->bin_width) + 1;
     case DISCRETISATION_PYRADIOMICS_BIN_WIDTH:
-        return floor(value / options->bin_width) - floor(rule->lo / options->bin_width) + 1;
+        return floor(value / options->bin_width) - rule->origin + 1;
     case DISCRETISATIONS:
         break;
     }
@@ -77,7 +80,7 @@ table_entry(const struct level_table *table, double bound, bool beyond)
 
 /* Returns the number of levels of the rule, which may be undefined for an empty region. */
 static double
-highest_level(const struct rule *rule)
+highest_level(const struct discretise_rule *rule)
 {
     const struct discretisation_options *options = rule->options;
 
@@ -89,20 +92,17 @@ highest_level(const struct rule *rule)
 int
 discretise_most_levels(const struct discretisation_options *options, double lo, double hi)
 {
-    struct rule rule = {options, lo, hi, lo};
+    const struct discretise_rule rule =
+        discretise_rule_of(options, options->has_range ? fmax(lo, options->range[0]) : lo,
+                           options->has_range ? fmin(hi, options->range[1]) : hi);
 
-    if (options->has_range) {
-        rule.lo = fmax(lo, options->range[0]);
-        rule.hi = fmin(hi, options->range[1]);
-        rule.origin = options->range[0];
-    }
     return (int)fmin(fmax(highest_level(&rule), 2), DISCRETISE_MAX_LEVELS);
 }
 
 /* Fills a table. The rule covers the values of the region and of the range. Values are monotone, so that their entries
  * are contiguous. Returns false if the rule does not cover a value. */
 static bool
-discretise_table(const struct rule *rule, const struct level_table *table, uint16_t *level_of)
+discretise_table(const struct discretise_rule *rule, const struct level_table *table, uint16_t *level_of)
 {
     const struct discretisation_options *options = rule->options;
     const double lo = options->has_range ? fmax(rule->lo, options->range[0]) : rule->lo;
@@ -127,7 +127,7 @@ discretise_table(const struct rule *rule, const struct level_table *table, uint1
 int
 discretise_count(const struct discretisation_options *options, double lo, double hi, int *levels)
 {
-    const struct rule rule = {options, lo, hi, options->has_range ? options->range[0] : lo};
+    const struct discretise_rule rule = discretise_rule_of(options, lo, hi);
     const double highest = highest_level(&rule);
 
     if (!(highest >= 1 && highest <= DISCRETISE_MAX_LEVELS))
@@ -137,18 +137,16 @@ discretise_count(const struct discretisation_options *options, double lo, double
 }
 
 uint32_t
-discretise_value(const struct discretisation_options *options, double lo, double hi, double value)
+discretise_value(const struct discretise_rule *rule, double value)
 {
-    const struct rule rule = {options, lo, hi, options->has_range ? options->range[0] : lo};
-
-    return (uint32_t)level_of_value(&rule, 0, value);
+    return (uint32_t)level_of_value(rule, 0, value);
 }
 
 int
 discretise(const struct discretisation_options *options, const struct image_rescale *rescales, size_t table_count,
            size_t values, int32_t smallest, double lo, double hi, uint16_t *level_of, int *levels)
 {
-    const struct rule rule = {options, lo, hi, options->has_range ? options->range[0] : lo};
+    const struct discretise_rule rule = discretise_rule_of(options, lo, hi);
     int rc = discretise_count(options, lo, hi, levels);
 
     if (rc || *levels > TEXTURE_MAX_LEVELS)

@@ -22,10 +22,18 @@ extern "C" {
 int discretise(const struct discretisation_options *options, const struct image_rescale *rescales, size_t table_count,
                size_t values, int32_t smallest, double lo, double hi, uint16_t *level_of, int *levels);
 
+/* Reference points of a discretisation: the region's extremes, and the value or the bin at which levels begin. */
+struct discretise_rule {
+    const struct discretisation_options *options; /* borrowed */
+    double lo, hi;
+    double origin;
+};
+
 /* As discretise() for values without tables. discretise_count() sets the number of levels and returns 0 or -ERANGE.
  * discretise_value() returns the level of a value from lo to hi, for each rule but stored-256. */
 int discretise_count(const struct discretisation_options *options, double lo, double hi, int *levels);
-uint32_t discretise_value(const struct discretisation_options *options, double lo, double hi, double value);
+struct discretise_rule discretise_rule_of(const struct discretisation_options *options, double lo, double hi);
+uint32_t discretise_value(const struct discretise_rule *rule, double value);
 
 /* Returns the max number of levels for a region with values lo to hi. */
 int discretise_most_levels(const struct discretisation_options *options, double lo, double hi);

@@ -28,9 +28,9 @@ size_t value_list_bytes(const struct feature_region *largest, size_t set);
 int value_list_make(const struct feature_region *region, struct value_list *list);
 
 /* Makes the list of the values from kept[0] to kept[1] in a region (NULL: the volume) of a volume of real-world values. NAN is
- * no value. As above. */
-int value_list_of_reals(const double *reals, const struct image_extent *extent, const uint64_t *bits,
-                        const double kept[2], struct value_list *list);
+ * no value. Threads of the lane share the work. As above. */
+int value_list_of_reals(struct kernels_lane *lane, const double *reals, const struct image_extent *extent,
+                        const uint64_t *bits, const double kept[2], struct value_list *list);
 
 /* Counts each level: counts[levels], beginning with level 1. */
 void level_counts(const struct feature_region *region, uint64_t *counts);

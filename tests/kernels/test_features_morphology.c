@@ -670,36 +670,53 @@ compare_values(const void *left, const void *right)
 }
 
 /* Ascending and unique, with values of both signs, zeros of both signs, infinities, and values that are almost equal; all, some or none
- * of them. */
+ * of them. Few and many values, with threads or without. */
 START_TEST(lists_of_real_values)
 {
     static const double kept[][2] = {{-INFINITY, INFINITY}, {-1, 1000 + 0x1p-36}, {1e300, -1e300}};
     static const double odd[] = {0.0, -0.0, INFINITY, -INFINITY, 5e-324, -5e-324, 1.7e308, -1.7e308, 1, 1, -1};
-    const struct image_extent extent = {70, 5, 3};
-    double *values = make_reals((int64_t[]){70, 5, 3}, 3), sorted[70 * 5 * 3];
-    uint64_t bits[2 * 5 * 3];
+    const bool is_many = _i >= 3;
+    const double *own = kept[_i % 3];
+    const struct image_extent extent = {70, is_many ? 50 : 5, is_many ? 30 : 3};
+    const int64_t voxels = image_voxels(&extent), words = 2 * extent.rows * extent.slices;
+    const struct kernels_device_options three = {.backend = "cpu", .threads = 3};
+    double *values = make_reals((int64_t[]){extent.columns, extent.rows, extent.slices}, 3);
+    double *sorted = malloc((size_t)voxels * sizeof(*sorted));
+    uint64_t *bits = malloc((size_t)words * sizeof(*bits));
+    struct kernels_device *device;
+    struct kernels_lane *lane;
     struct value_list list;
     size_t count = 0, at = 0;
 
+    ck_assert_int_eq(kernels_device_open(&three, &device, NULL), 0);
+    ck_assert_int_eq(kernels_lane_open(device, &lane, NULL), 0);
     memcpy(values + 100, odd, sizeof(odd));
     for (int i = 200; i < 700; i++) /* that differ in their last bits only */
         values[i] = i < 600 ? 1000 + (double)(ref_random(&random_state) % 300) * 0x1p-43
                             : 2000 + i % 50 + (double)(ref_random(&random_state) % 9) * 0x1p-42;
-    for (int i = 0; i < 2 * 5 * 3; i++)
-        bits[i] = ref_random(&random_state) | (i == 2 || i == 3 ? UINT64_MAX : 0);
-    for (int i = 0; i < 70 * 5 * 3; i++)
-        if (bits[i / 70 * 2 + i % 70 / 64] >> i % 70 % 64 & 1 && values[i] >= kept[_i][0] && values[i] <= kept[_i][1])
+    for (int64_t i = 0; i < words; i++)
+        bits[i] = ref_random(&random_state) | (i == 2 || i == 3 || is_many ? UINT64_MAX : 0);
+    for (int64_t i = 0; i < voxels; i++)
+        if (bits[i / 70 * 2 + i % 70 / 64] >> i % 70 % 64 & 1 && values[i] >= own[0] && values[i] <= own[1])
             sorted[count++] = values[i];
     qsort(sorted, count, sizeof(*sorted), compare_values);
-    ck_assert_int_eq(value_list_of_reals(values, &extent, bits, kept[_i], &list), 0);
-    ck_assert_double_eq(list.total, (double)count);
-    for (size_t i = 0; i < list.size; i++) {
-        ck_assert(i == 0 || list.items[i].value > list.items[i - 1].value);
-        for (uint64_t c = 0; c < list.items[i].count; c++)
-            ck_assert_double_eq(sorted[at++], list.items[i].value);
+    ck_assert(_i != 3 || count > 60000);
+    for (int threads = 0; threads < 2; threads++) {
+        ck_assert_int_eq(value_list_of_reals(threads ? lane : NULL, values, &extent, bits, own, &list), 0);
+        ck_assert_double_eq(list.total, (double)count);
+        at = 0;
+        for (size_t i = 0; i < list.size; i++) {
+            ck_assert(i == 0 || list.items[i].value > list.items[i - 1].value);
+            for (uint64_t c = 0; c < list.items[i].count; c++)
+                ck_assert_double_eq(sorted[at++], list.items[i].value);
+        }
+        ck_assert_uint_eq(at, count);
+        free(list.items);
     }
-    ck_assert_uint_eq(at, count);
-    free(list.items);
+    kernels_lane_close(lane);
+    kernels_device_close(device);
+    free(bits);
+    free(sorted);
     free(values);
 }
 
@@ -729,7 +746,7 @@ main(void)
     tcase_add_loop_test(tcase, pairs_of_real_values, 0, sizeof(pair_boxes) / sizeof(pair_boxes[0]));
     tcase_add_test(tcase, boxes_of_pairs_that_are_too_large);
     tcase_add_loop_test(tcase, peaks_of_real_values, 0, 3);
-    tcase_add_loop_test(tcase, lists_of_real_values, 0, 3);
+    tcase_add_loop_test(tcase, lists_of_real_values, 0, 6);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -160,6 +160,7 @@ fill_wide(struct step *step, struct feature_region *region)
     const int64_t columns = volume->columns, rows = volume->rows * volume->slices;
     const void *voxels = kernels_volume_voxels(step->request->lane);
     const enum image_pixel pixel = kernels_volume_pixel(step->request->lane);
+    const struct discretise_rule rule = discretise_rule_of(options, region->extremes[0], region->extremes[1]);
     step->wide = calloc((size_t)(rows * columns), sizeof *step->wide);
     if (!step->wide)
         return out_of_memory(step);
@@ -173,7 +174,7 @@ fill_wide(struct step *step, struct feature_region *region)
             if (!image_has(region->bits, columns, row, x) || !feature_region_keeps(region, z, stored))
                 continue;
             const double value = volume->reals ? volume->reals[i] : rescale->slope * stored + rescale->intercept;
-            step->wide[i] = discretise_value(options, region->extremes[0], region->extremes[1], value);
+            step->wide[i] = discretise_value(&rule, value);
         }
     }
     region->wide = step->wide;
@@ -204,6 +205,41 @@ make_levels(struct step *step, struct feature_region *region)
     return texture_levels_hold(step->request->lane, &levels, step->error);
 }
 
+/* Levels of a region to fill in. Each part has a histogram. */
+struct filling {
+    const struct feature_region *region;
+    struct discretise_rule rule;
+    bool levels; /* else all are 1 */
+    uint16_t *voxels;
+    int64_t parts;
+    uint64_t *histograms;
+    size_t counters; /* of each */
+};
+
+static void
+fill_part(void *context, int64_t part)
+{
+    struct filling *filling = context;
+    const struct feature_region *region = filling->region;
+    const struct feature_volume *volume = region->volume;
+    const int64_t columns = volume->columns, rows = volume->rows * volume->slices;
+    const int64_t end = rows * (part + 1) / filling->parts;
+    uint64_t *const histogram = filling->histograms + (size_t)part * filling->counters;
+    for (int64_t row = rows * part / filling->parts; row < end; row++) {
+        uint16_t *to = filling->voxels + row * columns;
+        memset(to, 0, (size_t)columns * sizeof *to);
+        for (int64_t word = 0; word < (columns + 63) / 64; word++)
+            for (uint64_t bits = image_word(region->bits, columns, row, word); bits; bits &= bits - 1) {
+                const int64_t x = 64 * word + __builtin_ctzll(bits);
+                const double value = volume->reals[row * columns + x];
+                if (!(value >= region->kept[0]) || !(value <= region->kept[1]))
+                    continue;
+                to[x] = filling->levels ? (uint16_t)discretise_value(&filling->rule, value) : 1;
+                histogram[to[x]]++;
+            }
+    }
+}
+
 /* Fills the lane with the levels of a region, and their histogram. Without levels, all values of the intensity mask have
  * level 1. */
 static int
@@ -212,24 +248,26 @@ fill_levels(struct step *step, struct feature_region *region)
     const struct feature_volume *volume = &step->volume;
     const struct discretisation_options *options = &volume->options->levels;
     const double lo = region->extremes[0], hi = region->extremes[1];
-    const int64_t columns = volume->columns;
     const bool levels = step->levels_wanted && discretise_count(options, lo, hi, &region->levels) == 0 &&
                         region->levels <= TEXTURE_MAX_LEVELS;
+    struct filling filling = {.region = region,
+                              .rule = discretise_rule_of(options, lo, hi),
+                              .levels = levels,
+                              .parts = region_parts(region),
+                              .counters = levels ? (size_t)region->levels + 1 : 2};
     void *voxels;
     int rc = step->request->begin(step->request->begin_context, &voxels, step->error);
     if (rc)
         return rc;
-    memset(voxels, 0, (size_t)(columns * volume->rows * volume->slices) * sizeof(uint16_t));
+    filling.voxels = voxels;
+    filling.histograms = calloc((size_t)filling.parts * filling.counters, sizeof *filling.histograms);
+    if (!filling.histograms)
+        return out_of_memory(step);
+    kernels_lane_for(step->request->lane, filling.parts, fill_part, &filling);
     memset(step->histograms, 0, volume->values * sizeof *step->histograms);
-    for (int64_t row = 0; row < volume->rows * volume->slices; row++)
-        for (int64_t x = 0; x < columns; x++) {
-            const double value = volume->reals[row * columns + x];
-            if (!image_has(region->bits, columns, row, x) || !(value >= region->kept[0]) || !(value <= region->kept[1]))
-                continue;
-            const uint16_t level = levels ? (uint16_t)discretise_value(options, lo, hi, value) : 1;
-            ((uint16_t *)voxels)[row * columns + x] = level;
-            step->histograms[level]++;
-        }
+    for (size_t i = 0; i < (size_t)filling.parts * filling.counters; i++)
+        step->histograms[i % filling.counters] += filling.histograms[i];
+    free(filling.histograms);
     for (size_t i = 0; i < volume->values; i++)
         step->level_of[i] = (uint16_t)(levels && i <= (size_t)region->levels ? i : 0);
     rc = kernels_volume_ready(step->request->lane, 0, volume->slices, step->error);

@@ -110,4 +110,9 @@ void resegment(const struct feature_volume *volume, uint64_t *histograms, double
 /* As resegment() for a region of a volume of real-world values. Returns 0 or -ENOMEM. */
 int resegment_reals(struct feature_region *region);
 
+enum { REGION_PARTS = 32 };
+
+/* Returns the number of parts of a region's rows that threads take in turn, at most REGION_PARTS. */
+int64_t region_parts(const struct feature_region *region);
+
 #endif

@@ -1,6 +1,7 @@
 /* measure_demand.c - see measure_demand.h. */
 #include "service/pipeline/measure/measure_demand.h"
 
+#include "service/pipeline/measure/measure.h"
 #include "service/pipeline/measure/measure_filter.h"
 #include "service/pipeline/measure/measure_keep.h"
 #include "service/pipeline/measure/measure_values.h"
@@ -126,6 +127,8 @@ bytes_of_region(const struct feature_region *largest)
     size_t bytes = volume->reals && volume->options->sigma > 0 ? value_list_bytes(largest, 0) : 0, one = 0;
     if (largest->levels > TEXTURE_MAX_LEVELS)
         bytes += voxels * sizeof(uint32_t);
+    else if (volume->reals) /* the histogram of each part */
+        bytes += REGION_PARTS * ((size_t)largest->levels + 1) * sizeof(uint64_t);
     for (size_t f = 0, next; f < FEATURE_FAMILIES; f = next) {
         size_t most = bytes_of_family(feature_families[f], largest, &one);
         for (next = f + 1; next < FEATURE_FAMILIES && feature_families[f]->count &&

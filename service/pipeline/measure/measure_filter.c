@@ -232,6 +232,23 @@ is_left_out(const struct texture_filtering *filtering, double value, int64_t row
 
 /* ------------------------------------------------------------------------------ image types -- */
 
+enum { COPIED_TOGETHER = 1 << 20 }; /* bytes */
+
+/* A response that threads copy out of the lane, to memory whose pages are new. */
+struct response_copying {
+    const char *from;
+    char *to;
+    size_t bytes;
+};
+
+static void
+copy_part(void *context, int64_t part)
+{
+    const struct response_copying *copying = context;
+    const size_t first = (size_t)part * COPIED_TOGETHER, left = copying->bytes - first;
+    memcpy(copying->to + first, copying->from + first, left < COPIED_TOGETHER ? left : COPIED_TOGETHER);
+}
+
 /* Computes the responses of an image type, or those of several bands. */
 static int
 respond_reals(const struct texture_filtering *filtering, struct error *error)
@@ -257,7 +274,9 @@ respond_reals(const struct texture_filtering *filtering, struct error *error)
         double *reals = malloc(bytes);
         if (!reals)
             return error_set_system(error, -ENOMEM, "filter the volume");
-        memcpy(reals, found[count++], bytes);
+        struct response_copying copying = {(const char *)found[count++], (char *)reals, bytes};
+        kernels_lane_for(filtering->lane, (int64_t)((bytes + COPIED_TOGETHER - 1) / COPIED_TOGETHER), copy_part,
+                         &copying);
         free(filtering->response->reals[band]);
         filtering->response->reals[band] = reals;
     }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { TOGETHER = 8 };
 
@@ -111,6 +112,41 @@ keep_near_mean_of_list(const struct texture_options *options, const struct value
     kept[1] = fmin(kept[1], mean + options->sigma * deviation);
 }
 
+int64_t
+region_parts(const struct feature_region *region)
+{
+    const int64_t rows = region->volume->rows * region->volume->slices;
+    return rows < REGION_PARTS ? rows : REGION_PARTS;
+}
+
+/* The smallest and largest kept value of each part of a region. */
+struct extremes_parts {
+    const struct feature_region *region;
+    int64_t count;
+    double ends[REGION_PARTS][2];
+};
+
+static void
+extremes_of_part(void *context, int64_t part)
+{
+    struct extremes_parts *parts = context;
+    const struct feature_region *region = parts->region;
+    const struct feature_volume *volume = region->volume;
+    const int64_t columns = volume->columns, rows = volume->rows * volume->slices;
+    double ends[2] = {INFINITY, -INFINITY};
+    for (int64_t row = rows * part / parts->count; row < rows * (part + 1) / parts->count; row++)
+        for (int64_t word = 0; word < (columns + 63) / 64; word++)
+            for (uint64_t bits = image_word(region->bits, columns, row, word); bits; bits &= bits - 1) {
+                const double value =
+                    volume->reals[row * columns + 64 * word + __builtin_ctzll(bits)] + 0.0; /* not -0 */
+                if (!(value >= region->kept[0]) || !(value <= region->kept[1]))
+                    continue;
+                ends[0] = value < ends[0] ? value : ends[0];
+                ends[1] = value > ends[1] ? value : ends[1];
+            }
+    memcpy(parts->ends[part], ends, sizeof ends);
+}
+
 int
 resegment_reals(struct feature_region *region)
 {
@@ -122,7 +158,7 @@ resegment_reals(struct feature_region *region)
     kept[1] = extremes[1] = INFINITY;
     if (options->sigma > 0) {
         struct value_list list;
-        if (value_list_of_reals(volume->reals, &extent, region->bits, kept, &list))
+        if (value_list_of_reals(volume->lane, volume->reals, &extent, region->bits, kept, &list))
             return -ENOMEM;
         if (list.size > 0)
             keep_near_mean_of_list(options, &list, kept);
@@ -132,15 +168,13 @@ resegment_reals(struct feature_region *region)
         kept[0] = fmax(kept[0], options->levels.range[0]);
         kept[1] = fmin(kept[1], options->levels.range[1]);
     }
+    struct extremes_parts parts = {.region = region, .count = region_parts(region)};
+    kernels_lane_for(volume->lane, parts.count, extremes_of_part, &parts);
     extremes[0] = INFINITY;
     extremes[1] = -INFINITY;
-    for (int64_t row = 0; row < extent.rows * extent.slices; row++)
-        for (int64_t x = 0; x < extent.columns; x++) {
-            const double value = volume->reals[row * extent.columns + x] + 0.0; /* not -0 */
-            if (!image_has(region->bits, extent.columns, row, x) || !(value >= kept[0]) || !(value <= kept[1]))
-                continue;
-            extremes[0] = value < extremes[0] ? value : extremes[0];
-            extremes[1] = value > extremes[1] ? value : extremes[1];
-        }
+    for (int64_t part = 0; part < parts.count; part++) {
+        extremes[0] = fmin(extremes[0], parts.ends[part][0]);
+        extremes[1] = fmax(extremes[1], parts.ends[part][1]);
+    }
     return 0;
 }

@@ -111,9 +111,10 @@ make_voxelwise_levels(struct voxelwise_box *box, const struct texture_options *o
         return error_set(error, -EINVAL, CODE_VOXELWISE_LEVELS,
                          "values from %g to %g have more than %d grey levels: raise bin_width, or use fewer levels",
                          box->ends[0], box->ends[1], VOXELWISE_MAX_LEVELS);
+    const struct discretise_rule rule = discretise_rule_of(&levels, box->ends[0], box->ends[1]);
     for (int64_t i = 0; i < count; i++)
         if (box->levels[i])
-            box->levels[i] = (uint16_t)discretise_value(&levels, box->ends[0], box->ends[1], box->values[i]);
+            box->levels[i] = (uint16_t)discretise_value(&rule, box->values[i]);
     return 0;
 }
 
