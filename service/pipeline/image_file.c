@@ -76,13 +76,14 @@ image_read_header(const char *path, struct volume_header *header, struct error *
 }
 
 static int
-image_read_voxels(const char *path, const struct volume_header *header, volume_take *take, void *context,
-                  struct error *error)
+image_read_voxels(const char *path, const struct volume_header *header, volume_take *take,
+                  volume_take_block *take_block, void *context, struct error *error)
 {
     const int folder = image_open_folder(path, error);
     if (folder < 0)
         return folder;
-    const int rc = volume_read(folder, text_base_name(path), header, take, context, error);
+    const int rc = take ? volume_read(folder, text_base_name(path), header, take, context, error)
+                        : volume_read_blocks(folder, text_base_name(path), header, take_block, context, error);
     close(folder);
     return image_name_error(path, rc, error);
 }
@@ -103,16 +104,18 @@ struct image_values {
 };
 
 static int
-image_take_range(void *context, int64_t first, double value, int64_t count, struct error *error)
+image_take_range(void *context, int64_t first, const double *block, int64_t count, struct error *error)
 {
     struct image_values *values = context;
-    (void)count;
-    if (!isfinite(value))
-        return error_set_files(error, -EINVAL, CODE_IMAGE_FILE_VALUES, values->path, NULL,
-                               "voxel %" PRId64 " of the file is not a finite number", first);
-    values->whole &= value == rint(value);
-    values->lowest = fmin(values->lowest, value);
-    values->highest = fmax(values->highest, value);
+    for (int64_t i = 0; i < count; i++) {
+        const double value = block[i];
+        if (!isfinite(value))
+            return error_set_files(error, -EINVAL, CODE_IMAGE_FILE_VALUES, values->path, NULL,
+                                   "voxel %" PRId64 " of the file is not a finite number", first + i);
+        values->whole = values->whole && value == rint(value);
+        values->lowest = value < values->lowest ? value : values->lowest;
+        values->highest = value > values->highest ? value : values->highest;
+    }
     return 0;
 }
 
@@ -127,7 +130,7 @@ image_choose_pixel(const char *path, const struct volume_header *header, enum im
     *pixel = header->type == VOLUME_UINT8 ? IMAGE_UINT8 : header->type == VOLUME_UINT16 ? IMAGE_UINT16 : IMAGE_INT16;
     if (image_keeps_values(header->type))
         return 0;
-    const int rc = image_read_voxels(path, header, image_take_range, &values, error);
+    const int rc = image_read_voxels(path, header, NULL, image_take_range, &values, error);
     if (rc)
         return rc;
     *pixel = values.lowest < 0 ? IMAGE_INT16 : IMAGE_UINT16;
@@ -279,49 +282,51 @@ struct image_decoding {
     enum image_pixel pixel;
     int64_t plane_voxels;
     int32_t *plane_of; /* of each slice of the file; -1: not in the stack */
-    int64_t end;       /* of the present slice, in voxels of the file, which come in order */
-    int64_t shift;     /* from these to voxels of the stack */
-    bool absent;       /* the slice is not in the stack */
     double *reals;     /* NULL: the image has none */
     struct image_rescale rescale;
 };
 
-static void
-image_fill_run(void *voxels, enum image_pixel pixel, int64_t first, int64_t count, double value)
+/* Returns the value, which is within the range of 16 bits, rounded as rint() does. */
+static double
+image_nearest(double value)
 {
-    if (pixel == IMAGE_UINT8)
-        memset((uint8_t *)voxels + first, (int)value, (size_t)count);
-    for (int64_t i = first; pixel == IMAGE_INT16 && i < first + count; i++)
-        ((int16_t *)voxels)[i] = (int16_t)value;
-    for (int64_t i = first; pixel == IMAGE_UINT16 && i < first + count; i++)
-        ((uint16_t *)voxels)[i] = (uint16_t)value;
+    return value + 0x1.8p52 - 0x1.8p52;
 }
 
-/* The file may have changed since its range was found: a value must not be cut off. */
+/* Stores values from a voxel of the stack on. The file may have changed since its range was found: returns whether no value was
+ * cut off. */
+static bool
+image_store(const struct image_decoding *decoding, int64_t first, const double *values, int64_t count)
+{
+    const struct image_range range = image_pixel_range(decoding->pixel);
+    bool all = true;
+    if (decoding->reals)
+        memcpy(decoding->reals + first, values, (size_t)count * sizeof *values);
+    for (int64_t i = 0; i < count; i++) {
+        double value = values[i];
+        if (decoding->reals)
+            value = image_nearest((value - decoding->rescale.intercept) / decoding->rescale.slope);
+        const bool is_within = value >= range.lo && value <= range.hi;
+        const int32_t whole = is_within ? (int32_t)value : 0;
+        all = all && is_within && whole == value;
+        if (decoding->pixel == IMAGE_UINT8)
+            ((uint8_t *)decoding->voxels)[first + i] = (uint8_t)whole;
+        else
+            ((uint16_t *)decoding->voxels)[first + i] = (uint16_t)whole;
+    }
+    return all;
+}
+
 static int
-image_take_voxels(void *context, int64_t first, double value, int64_t count, struct error *error)
+image_take_voxels(void *context, int64_t first, const double *values, int64_t count, struct error *error)
 {
     struct image_decoding *decoding = context;
-    const struct image_range range = image_pixel_range(decoding->pixel);
-    const double real = value;
-    if (decoding->reals)
-        value = rint((real - decoding->rescale.intercept) / decoding->rescale.slope);
-    if (!(value >= range.lo && value <= range.hi && value == rint(value)))
-        return error_set(error, -EIO, CODE_FILE_UNREADABLE, "the image changed while it was read");
-    while (count > 0) {
-        if (first >= decoding->end) {
-            const int64_t slice = first / decoding->plane_voxels;
-            decoding->end = (slice + 1) * decoding->plane_voxels;
-            decoding->absent = decoding->plane_of[slice] < 0;
-            decoding->shift = (decoding->plane_of[slice] - slice) * decoding->plane_voxels;
-        }
-        const int64_t run = count < decoding->end - first ? count : decoding->end - first;
-        if (!decoding->absent)
-            image_fill_run(decoding->voxels, decoding->pixel, first + decoding->shift, run, value);
-        for (int64_t i = 0; !decoding->absent && decoding->reals && i < run; i++)
-            decoding->reals[first + decoding->shift + i] = real;
-        first += run;
-        count -= run;
+    for (int64_t run; count > 0; first += run, values += run, count -= run) {
+        const int64_t slice = first / decoding->plane_voxels, end = (slice + 1) * decoding->plane_voxels;
+        const int64_t shift = (decoding->plane_of[slice] - slice) * decoding->plane_voxels;
+        run = count < end - first ? count : end - first;
+        if (decoding->plane_of[slice] >= 0 && !image_store(decoding, first + shift, values, run))
+            return error_set(error, -EIO, CODE_FILE_UNREADABLE, "the image changed while it was read");
     }
     return 0;
 }
@@ -353,7 +358,7 @@ image_file_decode(const struct decode_request *request, struct error *error)
         header.intercept = 0;
     }
     if (rc == 0)
-        rc = image_read_voxels(instance->path, &header, image_take_voxels, &decoding, error);
+        rc = image_read_voxels(instance->path, &header, NULL, image_take_voxels, &decoding, error);
     free(decoding.plane_of);
     return rc ? rc : kernels_volume_ready(request->lane, 0, stack->plane_count, error);
 }
@@ -400,7 +405,7 @@ image_file_write_mask(const char *path, int label, const struct grid *grid, int 
     /* Voxels come in the order of the file: the walk must lead from them to the grid of the image. */
     volume_grid_same(&box, &header.grid, &reading.walk, unused);
     reading.map = calloc((size_t)(box.size[0] * box.size[1] * box.size[2]), sizeof *reading.map);
-    rc = reading.map ? image_read_voxels(path, &header, image_take_label, &reading, error)
+    rc = reading.map ? image_read_voxels(path, &header, image_take_label, NULL, &reading, error)
                      : error_set_system(error, -ENOMEM, "hold a mask");
     if (rc == 0 && reading.voxels == 0)
         rc = error_set_files(error, -EINVAL, CODE_IMAGE_FILE_NO_LABEL, path, NULL, "no voxel of the mask is %d", label);

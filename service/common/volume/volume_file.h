@@ -89,4 +89,9 @@ typedef int volume_take(void *context, int64_t first, double value, int64_t coun
 int volume_read(int folder, const char *name, const struct volume_header *header, volume_take *take, void *context,
                 struct error *error);
 
+/* As volume_read() and its function, for images, most of whose values differ from the one before: takes blocks of values. */
+typedef int volume_take_block(void *context, int64_t first, const double *values, int64_t count, struct error *error);
+int volume_read_blocks(int folder, const char *name, const struct volume_header *header, volume_take_block *take,
+                       void *context, struct error *error);
+
 #endif

@@ -46,23 +46,49 @@ read_skip(struct volume_stream *stream, int64_t bytes, uint8_t *room, struct err
     return 0;
 }
 
+/* The function that takes values: runs of equal ones, or blocks. */
+struct read_taker {
+    volume_take *run;
+    volume_take_block *block;
+    void *context;
+};
+
+enum { BLOCK = 4096 }; /* values */
+
 static int
-read_block(const struct volume_header *header, const uint8_t *bytes, int64_t first, int64_t count, volume_take *take,
-           void *context, struct error *error)
+read_blocks(const struct volume_header *header, const uint8_t *bytes, int64_t first, int64_t count,
+            const struct read_taker *taker, struct error *error)
+{
+    const size_t size = volume_type_size(header->type);
+    double values[BLOCK];
+    int rc = 0;
+    for (int64_t at = 0; at < count && rc == 0; at += BLOCK) {
+        const int64_t some = count - at < BLOCK ? count - at : BLOCK;
+        volume_values(header->type, header->swapped, bytes + (size_t)at * size, some, values);
+        for (int64_t i = 0; i < some; i++)
+            values[i] = header->slope * values[i] + header->intercept;
+        rc = taker->block(taker->context, first + at, values, some, error);
+    }
+    return rc;
+}
+
+static int
+read_runs(const struct volume_header *header, const uint8_t *bytes, int64_t first, int64_t count,
+          const struct read_taker *taker, struct error *error)
 {
     const size_t size = volume_type_size(header->type);
     int rc = 0;
     for (int64_t run; rc == 0 && count > 0; bytes += (size_t)run * size, first += run, count -= run) {
         const double value = volume_value(header->type, header->swapped, bytes);
         run = volume_run(bytes, count, size);
-        rc = take(context, first, header->slope * value + header->intercept, run, error);
+        rc = taker->run(taker->context, first, header->slope * value + header->intercept, run, error);
     }
     return rc;
 }
 
 static int
-read_voxels(struct volume_stream *stream, const struct volume_header *header, uint8_t *room, volume_take *take,
-            void *context, struct error *error)
+read_voxels(struct volume_stream *stream, const struct volume_header *header, uint8_t *room,
+            const struct read_taker *taker, struct error *error)
 {
     const int64_t size = (int64_t)volume_type_size(header->type);
     const int64_t bytes = header->grid.size[0] * header->grid.size[1] * header->grid.size[2] * size;
@@ -72,7 +98,7 @@ read_voxels(struct volume_stream *stream, const struct volume_header *header, ui
         const ssize_t got = volume_stream_read(stream, room, (size_t)wanted, error);
         if (got < wanted)
             return got < 0 ? (int)got : read_refuse_size(error);
-        rc = read_block(header, room, at / size, wanted / size, take, context, error);
+        rc = (taker->run ? read_runs : read_blocks)(header, room, at / size, wanted / size, taker, error);
     }
     if (rc)
         return rc;
@@ -81,9 +107,9 @@ read_voxels(struct volume_stream *stream, const struct volume_header *header, ui
     return more < 0 ? (int)more : more > 0 ? read_refuse_size(error) : 0;
 }
 
-int
-volume_read(int folder, const char *name, const struct volume_header *header, volume_take *take, void *context,
-            struct error *error)
+static int
+read_file(int folder, const char *name, const struct volume_header *header, const struct read_taker *taker,
+          struct error *error)
 {
     struct volume_stream *stream = NULL;
     uint8_t *room = malloc(READ_BYTES);
@@ -94,9 +120,23 @@ volume_read(int folder, const char *name, const struct volume_header *header, vo
     int rc = room && path ? volume_stream_open(folder, path, &stream, error)
                           : error_set_system(error, -ENOMEM, "read the file");
     rc = rc ? rc : volume_stream_begin(stream, header->stream_offset, header->gzip, error);
-    rc = rc ? rc : read_voxels(stream, header, room, take, context, error);
+    rc = rc ? rc : read_voxels(stream, header, room, taker, error);
     volume_stream_close(stream);
     free(path);
     free(room);
     return rc;
+}
+
+int
+volume_read(int folder, const char *name, const struct volume_header *header, volume_take *take, void *context,
+            struct error *error)
+{
+    return read_file(folder, name, header, &(struct read_taker){.run = take, .context = context}, error);
+}
+
+int
+volume_read_blocks(int folder, const char *name, const struct volume_header *header, volume_take_block *take,
+                   void *context, struct error *error)
+{
+    return read_file(folder, name, header, &(struct read_taker){.block = take, .context = context}, error);
 }

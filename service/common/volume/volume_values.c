@@ -56,6 +56,38 @@ volume_value(enum volume_type type, bool swapped, const void *bytes)
     return 0;
 }
 
+/* Converts values of the type, in a loop of its own. */
+#define VALUES_OF(type)                                                                                                \
+    for (int64_t i = 0; i < count; i++) {                                                                              \
+        type value;                                                                                                    \
+        memcpy(&value, raw + (size_t)i * sizeof value, sizeof value);                                                  \
+        values[i] = (double)value;                                                                                     \
+    }                                                                                                                  \
+    return;
+
+void
+volume_values(enum volume_type type, bool swapped, const void *bytes, int64_t count, double *values)
+{
+    const uint8_t *raw = bytes;
+    if (!swapped)
+        switch (type) { /* the others are rare */
+        case VOLUME_UINT8:
+            VALUES_OF(uint8_t)
+        case VOLUME_INT16:
+            VALUES_OF(int16_t)
+        case VOLUME_UINT16:
+            VALUES_OF(uint16_t)
+        case VOLUME_FLOAT32:
+            VALUES_OF(float)
+        case VOLUME_FLOAT64:
+            VALUES_OF(double)
+        default:
+            break;
+        }
+    for (int64_t i = 0; i < count; i++)
+        values[i] = volume_value(type, swapped, raw + (size_t)i * volume_type_size(type));
+}
+
 int64_t
 volume_run(const void *values, int64_t count, size_t size)
 {

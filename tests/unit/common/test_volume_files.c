@@ -48,15 +48,33 @@ take(void *context, int64_t first, double value, int64_t count, struct error *un
     return 0;
 }
 
-/* Reads header and voxels. Returns the code. */
+/* Blocks have the values that runs have. */
+static int
+take_block(void *context, int64_t first, const double *block, int64_t count, struct error *unused)
+{
+    int64_t *next = context;
+    (void)unused;
+    ck_assert_int_eq(first, *next);
+    ck_assert_int_gt(count, 0);
+    for (int64_t i = 0; i < count && first + i < VOXELS; i++)
+        ck_assert_msg(memcmp(&block[i], &values[first + i], sizeof *block) == 0, "value %lld", (long long)(first + i));
+    *next += count;
+    return 0;
+}
+
+/* Reads header and voxels, which come as runs and as blocks. Returns the code. */
 static enum code
 read_file(const char *name, enum volume_format format)
 {
-    int64_t next = 0;
+    int64_t next = 0, next_block = 0;
     error = (struct error){0};
     int rc = volume_read_header(folder, name, format, &header, &error);
     rc = rc ? rc : volume_read(folder, name, &header, take, &next, &error);
     ck_assert(rc <= 0 && (rc == 0) == (error.code == CODE_NONE));
+    if (rc == 0) {
+        ck_assert_int_eq(volume_read_blocks(folder, name, &header, take_block, &next_block, &error), 0);
+        ck_assert_int_eq(next_block, next);
+    }
     if (rc == 0)
         ck_assert_int_eq(next, header.grid.size[0] * header.grid.size[1] * header.grid.size[2]);
     return error.code;
