@@ -17,11 +17,27 @@ line(struct json *json)
         fputs("  ", json->out);
 }
 
+/* Returns the number of characters that are written as they are. */
+static size_t
+plain(const char *text)
+{
+    size_t count = 0;
+    while (text[count] >= ' ' && text[count] < 0x7F && text[count] != '"' && text[count] != '\\')
+        count++;
+    return count;
+}
+
 static void
 quoted(FILE *out, const char *text)
 {
     fputc('"', out);
     while (*text) {
+        const size_t as_it_is = plain(text);
+        if (as_it_is > 0) {
+            fwrite(text, 1, as_it_is, out);
+            text += as_it_is;
+            continue;
+        }
         unsigned char c = (unsigned char)*text;
         size_t length = text_utf8_length(text);
         if (length == 0) {

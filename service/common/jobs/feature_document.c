@@ -242,6 +242,19 @@ field_text(const char *name, const char *text)
     return (struct field){.name = name, .kind = text[0] ? FIELD_TEXT : FIELD_NONE, .text = text};
 }
 
+/* Sets the value of each setting; "" without it. */
+static void
+record_take_settings(const char *settings, struct feature_record *record)
+{
+    char key[64], value[FEATURE_SETTING];
+    for (int s = 0; s < FEATURE_SETTING_COUNT; s++)
+        record->values[s][0] = '\0';
+    while (feature_next_setting(&settings, key, value))
+        for (int s = 0; s < FEATURE_SETTING_COUNT; s++)
+            if (strcmp(key, feature_setting_rows[s].key) == 0)
+                memcpy(record->values[s], value, strlen(value) + 1);
+}
+
 static void
 record_make(const struct feature *feature, struct feature_record *record)
 {
@@ -259,9 +272,9 @@ record_make(const struct feature *feature, struct feature_record *record)
                               .number = {feature->value + 0.0}};
     *field++ = field_text("reason", feature->missing_reason);
     *field++ = field_text("unit", feature->unit);
+    record_take_settings(feature->settings, record);
     for (int s = 0; s < FEATURE_SETTING_COUNT; s++) {
         const enum feature_setting setting = (enum feature_setting)s;
-        feature_get(feature->settings, setting, record->values[s]);
         const struct feature_setting_row *row = &feature_setting_rows[s];
         const char *value = record->values[s];
         if (setting != FEATURE_range_high) {
