@@ -255,7 +255,8 @@ image_type_coordinates(int degree, const struct image_type_matrix *matrix,
         for (int u = 0; u < IMAGE_TYPE_VERTICES; u++) {
             const double along = image_type_product(own, rest.at[u]);
 
-            coordinates[order][u] = image_type_product(own, matrix->at[u]);
+            /* Sums of such numbers are exact, so that they do not depend on the order. */
+            coordinates[order][u] = rint(image_type_product(own, matrix->at[u]) * 0x1p44) * 0x1p-44;
             for (int v = 0; v < IMAGE_TYPE_VERTICES; v++)
                 rest.at[u][v] -= along * own[v];
         }
@@ -485,6 +486,8 @@ image_type_plan_lbp_2d(struct image_type_plan *plan)
         /* Rounded to five decimals. */
         step->taps[i] = rint(options->radius * turn.im * 1e5) / 1e5;
         step->taps[FILTER_MAX_POINTS + i] = rint(options->radius * turn.re * 1e5) / 1e5;
+        step->low[i] = (int)floor(step->taps[i]);
+        step->low[FILTER_MAX_POINTS + i] = (int)floor(step->taps[FILTER_MAX_POINTS + i]);
     }
 }
 
@@ -679,13 +682,24 @@ image_type_bound(const struct image_type_demand *demand, double limit)
     }
 }
 
-/* Returns the largest absolute value. */
-static double
-image_type_peak(const struct image_type_request *request, const struct image_extent *extent)
+enum { PEAK_PARTS = 32 }; /* of the rows, which threads take in turn */
+
+struct image_type_peaks {
+    const struct image_type_request *request;
+    const struct image_extent *extent;
+    double of[PEAK_PARTS];
+};
+
+static void
+image_type_peak_of_part(void *context, int64_t part)
 {
+    struct image_type_peaks *peaks = context;
+    const struct image_type_request *request = peaks->request;
+    const struct image_extent *extent = peaks->extent;
+    const int64_t rows = extent->rows * extent->slices, end = rows * (part + 1) / PEAK_PARTS;
     double peak = 0;
 
-    for (int64_t row = 0; row < extent->rows * extent->slices; row++) {
+    for (int64_t row = rows * part / PEAK_PARTS; row < end; row++) {
         const int64_t z = request->at[2] + row / extent->rows, y = request->at[1] + row % extent->rows;
         const double *from = request->values + (z * request->sides[1] + y) * request->sides[0] + request->at[0];
 
@@ -695,6 +709,19 @@ image_type_peak(const struct image_type_request *request, const struct image_ext
             peak = size > peak ? size : peak;
         }
     }
+    peaks->of[part] = peak;
+}
+
+/* Returns the largest absolute value. */
+static double
+image_type_peak(const struct kernels_lane *lane, const struct image_type_request *request)
+{
+    struct image_type_peaks peaks = {.request = request, .extent = &lane->extent};
+    double peak = 0;
+
+    kernels_lane_for(lane, PEAK_PARTS, image_type_peak_of_part, &peaks);
+    for (int part = 0; part < PEAK_PARTS; part++)
+        peak = peaks.of[part] > peak ? peaks.of[part] : peak;
     return peak;
 }
 
@@ -712,6 +739,6 @@ image_type_run(struct kernels_lane *lane, const struct image_type_request *reque
     if (image_type_plan_make(demand, &lane->extent, &plan))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the options of the image type are impossible");
     if (plan.steps[0].action == IMAGE_TYPE_POINT)
-        task.peak = image_type_peak(request, &lane->extent);
+        task.peak = image_type_peak(lane, request);
     return kernels_op_run(lane, KERNELS_IMAGE_TYPE, &task, error);
 }

@@ -72,6 +72,7 @@ struct image_type_step {
     double factor;                      /* also of a point */
     int count;                          /* taps, or points */
     double taps[2 * FILTER_MAX_POINTS]; /* of places from `first` on; LBP2D: rows, then columns of the points */
+    int low[2 * FILTER_MAX_POINTS];     /* LBP2D: the largest whole numbers up to them */
     struct image_type_recursion recursion;
     double per[3]; /* gradient: half of the distance's inverse */
     enum filter_lbp method;
@@ -235,11 +236,14 @@ image_type_within(const struct image_type_step *step, const double *slice, int64
     return y < 0 || y >= step->sides[1] || x < 0 || x >= step->sides[0] ? 0 : slice[y * step->sides[0] + x];
 }
 
+/* Returns the slice's value at a point of LBP2D. Points have five decimals, so that a place does not round them to others. */
 FILTER_INLINE double
-image_type_linear(const struct image_type_step *step, const double *slice, double y, double x)
+image_type_linear(const struct image_type_step *step, const double *slice, const int64_t place[3], int point)
 {
-    const int64_t y0 = (int64_t)floor(y), x0 = (int64_t)floor(x), y1 = (int64_t)ceil(y), x1 = (int64_t)ceil(x);
+    const double y = (double)place[1] + step->taps[point], x = (double)place[0] + step->taps[FILTER_MAX_POINTS + point];
+    const int64_t y0 = place[1] + step->low[point], x0 = place[0] + step->low[FILTER_MAX_POINTS + point];
     const double dy = y - (double)y0, dx = x - (double)x0;
+    const int64_t y1 = y0 + (dy > 0), x1 = x0 + (dx > 0);
     const double top = (1 - dx) * image_type_within(step, slice, y0, x0) + dx * image_type_within(step, slice, y0, x1);
     const double bottom =
         (1 - dx) * image_type_within(step, slice, y1, x0) + dx * image_type_within(step, slice, y1, x1);
@@ -257,8 +261,7 @@ image_type_lbp_2d(const struct image_type_step *step, const double *from, const 
     int changes = 0, ones = 0;
 
     for (int i = 0; i < count; i++) {
-        const double value = image_type_linear(step, slice, (double)place[1] + step->taps[i],
-                                               (double)place[0] + step->taps[FILTER_MAX_POINTS + i]);
+        const double value = image_type_linear(step, slice, place, i);
 
         bits |= (value - centre >= 0 ? 1u : 0u) << i;
     }
