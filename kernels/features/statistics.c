@@ -18,6 +18,12 @@ enum {
     SORT_PARTS = 8, /* of rows and keys, which threads take in turn */
 };
 
+/* The keys of a bin, and its values in the list. */
+struct keys_bin {
+    uint32_t first, end;
+    size_t item, unique;
+};
+
 /* ---------------------------------------------------------------------------- the values -- */
 
 static int
@@ -38,7 +44,7 @@ value_list_bytes(const struct feature_region *largest, size_t set)
     (void)set;
     if (largest->volume->reals) /* and the sorted values, twice */
         return voxels * (sizeof(struct value_count) + 2 * sizeof(uint64_t)) +
-               (voxels >= SORT_MANY ? (SORT_PARTS + 2) * SORT_BINS * sizeof(uint32_t) : 0);
+               (voxels >= SORT_MANY ? SORT_BINS * (SORT_PARTS * sizeof(uint32_t) + sizeof(struct keys_bin)) : 0);
     return (entries < voxels ? entries : voxels) * sizeof(struct value_count);
 }
 
@@ -118,9 +124,9 @@ struct keys {
     int64_t columns, rows, parts;
     size_t count, counts[SORT_PARTS], starts[SORT_PARTS]; /* of all parts, and of each */
     uint64_t *keys, *other;
-    uint32_t *bins;   /* of each part: keys, then the place of the next one */
-    uint32_t *filled; /* bins with keys: pairs of their start and end */
-    size_t filled_count;
+    uint32_t *bins;          /* of each part: keys, then the place of the next one */
+    struct keys_bin *filled; /* bins with keys */
+    struct value_count *items;
 };
 
 /* Writes the keys of a part, unless `to` is NULL. Returns their number. */
@@ -178,19 +184,55 @@ keys_distribute(void *context, int64_t part)
         own->other[places[keys[i] >> 48]++] = keys[i];
 }
 
-static void
-keys_sort_bin(void *context, int64_t bin)
+/* Returns how many of sorted keys differ from the one before. */
+static size_t
+keys_unique(const uint64_t *sorted, size_t count)
 {
-    struct keys *own = context;
-    const uint32_t first = own->filled[2 * bin], end = own->filled[2 * bin + 1];
+    size_t unique = count > 0;
 
-    sort_keys(own->other + first, own->keys + first, end - first, 6);
+    for (size_t i = 1; i < count; i++)
+        unique += sorted[i] != sorted[i - 1];
+    return unique;
 }
 
-/* Distributes the keys to the bins of their upper bits, and sorts each bin. */
+/* Lists each value of sorted keys once, with its count. */
 static void
-keys_sort_bins(struct kernels_lane *lane, struct keys *own)
+keys_list(const uint64_t *sorted, size_t count, struct value_count *items)
 {
+    for (size_t first = 0, next; first < count; first = next, items++) {
+        const uint64_t bits_of = sorted[first] ^ (sorted[first] >> 63 ? UINT64_C(1) << 63 : UINT64_MAX);
+
+        for (next = first + 1; next < count && sorted[next] == sorted[first];)
+            next++;
+        items->count = next - first;
+        memcpy(&items->value, &bits_of, sizeof(double));
+    }
+}
+
+static void
+keys_sort_bin(void *context, int64_t number)
+{
+    struct keys *own = context;
+    struct keys_bin *bin = &own->filled[number];
+
+    sort_keys(own->other + bin->first, own->keys + bin->first, bin->end - bin->first, 6);
+    bin->unique = keys_unique(own->other + bin->first, bin->end - bin->first);
+}
+
+static void
+keys_list_bin(void *context, int64_t number)
+{
+    const struct keys *own = context;
+    const struct keys_bin *bin = &own->filled[number];
+
+    keys_list(own->other + bin->first, bin->end - bin->first, own->items + bin->item);
+}
+
+/* Distributes the keys to the bins of their upper bits, sorts each bin, and lists its values. */
+static void
+keys_list_bins(struct kernels_lane *lane, struct keys *own, struct value_list *list)
+{
+    int64_t filled = 0;
     uint32_t next = 0;
 
     for (int64_t bin = 0; bin < SORT_BINS; bin++) {
@@ -203,33 +245,18 @@ keys_sort_bins(struct kernels_lane *lane, struct keys *own)
             *place = next;
             next += count;
         }
-        if (next > first) {
-            own->filled[2 * own->filled_count] = first;
-            own->filled[2 * own->filled_count++ + 1] = next;
-        }
+        if (next > first)
+            own->filled[filled++] = (struct keys_bin){.first = first, .end = next};
     }
     kernels_lane_for(lane, own->parts, keys_distribute, own);
-    kernels_lane_for(lane, (int64_t)own->filled_count, keys_sort_bin, own);
-}
-
-/* Lists each value of the sorted keys once, with its count. The list has no items if memory is short. */
-static void
-value_list_count(const uint64_t *sorted, size_t count, struct value_list *list)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < count; i++)
-        kept += i == 0 || sorted[i] != sorted[i - 1];
-    list->items = malloc((kept + 1) * sizeof(*list->items));
-    for (size_t i = 0; list->items && i < count; i++) {
-        const uint64_t bits_of = sorted[i] ^ (sorted[i] >> 63 ? UINT64_C(1) << 63 : UINT64_MAX);
-
-        if (i == 0 || sorted[i] != sorted[i - 1]) {
-            list->items[list->size].count = 0;
-            memcpy(&list->items[list->size++].value, &bits_of, sizeof(double));
-        }
-        list->items[list->size - 1].count++;
+    kernels_lane_for(lane, filled, keys_sort_bin, own);
+    for (int64_t bin = 0; bin < filled; bin++) {
+        own->filled[bin].item = list->size;
+        list->size += own->filled[bin].unique;
     }
+    list->items = own->items = malloc((list->size + 1) * sizeof(*list->items));
+    if (list->items)
+        kernels_lane_for(lane, filled, keys_list_bin, own);
 }
 
 int
@@ -253,18 +280,22 @@ value_list_of_reals(struct kernels_lane *lane, const double *reals, const struct
     const bool is_many = own.count >= SORT_MANY && own.count <= UINT32_MAX;
 
     own.keys = malloc((2 * own.count + 1) * sizeof(*own.keys));
-    own.bins = is_many ? calloc((SORT_PARTS + 2) * SORT_BINS, sizeof(*own.bins)) : NULL;
-    if (own.keys && (own.bins || !is_many)) {
+    own.bins = is_many ? calloc(SORT_PARTS * SORT_BINS, sizeof(*own.bins)) : NULL;
+    own.filled = is_many ? malloc(SORT_BINS * sizeof(*own.filled)) : NULL;
+    list->total = (double)own.count;
+    if (own.keys && own.bins && own.filled) {
         own.other = own.keys + own.count;
         kernels_lane_for(lane, own.parts, keys_make, &own);
-        if (is_many) {
-            own.filled = own.bins + SORT_PARTS * SORT_BINS;
-            keys_sort_bins(lane, &own);
-        } else
-            sort_keys(own.keys, own.other, own.count, 8);
-        value_list_count(is_many ? own.other : own.keys, own.count, list);
-        list->total = (double)own.count;
+        keys_list_bins(lane, &own, list);
+    } else if (own.keys && !is_many) {
+        kernels_lane_for(lane, own.parts, keys_make, &own);
+        sort_keys(own.keys, own.keys + own.count, own.count, 8);
+        list->size = keys_unique(own.keys, own.count);
+        list->items = malloc((list->size + 1) * sizeof(*list->items));
+        if (list->items)
+            keys_list(own.keys, own.count, list->items);
     }
+    free(own.filled);
     free(own.bins);
     free(own.keys);
     return list->items ? 0 : -ENOMEM;
@@ -354,29 +385,42 @@ value_by(double value, double by)
     return isfinite(quotient) ? feature_present(quotient) : feature_absent(FEATURE_DIVISION_BY_ZERO);
 }
 
-/* Returns the value at a rank, from 0, of the sorted voxels. */
+/* Moves to the value at a rank, from 0, of the sorted voxels. `item` and the voxels before it are those of a lower rank, or 0. */
 static double
-value_list_at(const struct value_list *list, double rank)
+value_list_at(const struct value_list *list, double rank, size_t *item, uint64_t *passed)
 {
+    if (list->total == (double)list->size) /* each value is there once */
+        *item = *passed = (size_t)rank;
+    while (*item + 1 < list->size && rank >= (double)(*passed + list->items[*item].count))
+        *passed += list->items[(*item)++].count;
+    return list->items[*item].value;
+}
+
+/* Sets the percentiles of ascending fractions. */
+static void
+value_list_percentiles(const struct value_list *list, size_t count, const double *fractions, double *percentiles)
+{
+    size_t item = 0;
     uint64_t passed = 0;
 
-    if (list->total == (double)list->size && rank < list->total) /* each value is there once */
-        return list->items[(size_t)rank].value;
-    for (size_t i = 0; i < list->size; i++) {
-        passed += list->items[i].count;
-        if (rank < (double)passed)
-            return list->items[i].value;
+    for (size_t i = 0; i < count; i++) {
+        const double rank = fractions[i] * (list->total - 1), below = floor(rank);
+        const double low = value_list_at(list, below, &item, &passed);
+        size_t next = item;
+        uint64_t before = passed;
+        const double high = value_list_at(list, ceil(rank), &next, &before);
+
+        percentiles[i] = low + (high - low) * (rank - below);
     }
-    return list->items[list->size - 1].value;
 }
 
 double
 value_list_percentile(const struct value_list *list, double fraction)
 {
-    const double rank = fraction * (list->total - 1), below = floor(rank);
-    const double low = value_list_at(list, below), high = value_list_at(list, ceil(rank));
+    double percentile;
 
-    return low + (high - low) * (rank - below);
+    value_list_percentiles(list, 1, &fraction, &percentile);
+    return percentile;
 }
 
 /* The mean of values in low .. high. The mean of equal values is exact. */
@@ -452,9 +496,12 @@ void
 statistics_of(const struct value_list *list, struct feature_value values[STATISTICS])
 {
     const double minimum = list->items[0].value, maximum = list->items[list->size - 1].value;
-    const double lower = value_list_percentile(list, 0.25), median = value_list_percentile(list, 0.5);
-    const double upper = value_list_percentile(list, 0.75);
-    const double low = value_list_percentile(list, 0.1), high = value_list_percentile(list, 0.9);
+    static const double fractions[] = {0.1, 0.25, 0.5, 0.75, 0.9};
+    double percentiles[5];
+
+    value_list_percentiles(list, 5, fractions, percentiles);
+    const double low = percentiles[0], lower = percentiles[1], median = percentiles[2];
+    const double upper = percentiles[3], high = percentiles[4];
     struct mean_sums all = {.low = -INFINITY, .high = INFINITY}, robust = {.low = low, .high = high};
 
     for (size_t i = 0; i < list->size; i++) {

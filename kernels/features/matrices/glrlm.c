@@ -37,6 +37,7 @@ glrlm_request(const struct feature_region *region, struct directions *directions
 {
     const struct feature_volume *volume = region->volume;
     const enum aggregation aggregation = volume->options->aggregation;
+    const struct image_extent extent = feature_extent(volume);
     const int axes = aggregation_is_2d(aggregation) ? 2 : 3;
     struct texture_box box = {.size = {volume->columns, volume->rows, volume->slices}};
     int64_t longest = 1;
@@ -45,7 +46,7 @@ glrlm_request(const struct feature_region *region, struct directions *directions
     directions_make(&(struct glcm_options){.aggregation = aggregation, .distances = &distance, .distance_count = 1}, 0,
                     directions);
     if (region->bits)
-        texture_region_box(volume->lane, region->bits, &box);
+        texture_box_of(region->bits, &extent, &box); /* values are also made when the lane has another volume */
     for (int axis = 0; axis < axes; axis++)
         longest = box.size[axis] > longest ? box.size[axis] : longest;
     return (struct texture_runs){

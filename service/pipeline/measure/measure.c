@@ -26,6 +26,7 @@
 
 struct step {
     const struct texture_request *request;
+    struct texture_request own; /* the request of texture_begin() */
     struct texture_result *result;
     struct error *error;
     struct image_range limits; /* of the pixel type */
@@ -40,6 +41,7 @@ struct step {
     const char *value_unit;
     enum feature_need needs; /* of all enabled families */
     bool levels_wanted;
+    bool leaves; /* the values of the last region to texture_end() */
 };
 
 static int
@@ -548,6 +550,19 @@ begin_forms(struct step *step, const struct texture_region *named, const struct 
     return rc ? out_of_memory(step) : 0;
 }
 
+/* Takes the values of the region, unless there was an error. */
+static int
+end_region(struct step *step, int rc)
+{
+    struct valued *valued;
+    while (rc == 0 && (valued = valuing_wait(step->request->valuing)) != NULL)
+        rc = end_set(step, valued);
+    valuing_clear(step->request->valuing);
+    free(step->wide);
+    step->wide = NULL;
+    return rc;
+}
+
 static int
 measure_region(struct step *step, size_t number)
 {
@@ -561,7 +576,6 @@ measure_region(struct step *step, size_t number)
         .level_of = step->level_of,
     };
     const bool values_wanted = step->needs >= FEATURE_NEEDS_VALUES;
-    struct valued *valued;
     size_t next = 0;
     int rc = begin_forms(step, named, &region);
     if (rc == 0 && values_wanted && !step->volume.reals)
@@ -580,12 +594,11 @@ measure_region(struct step *step, size_t number)
         rc = voxelwise_measure(step->request, &region, named, step->result, step->error);
     if (rc == 0)
         rc = begin_sets(step, named, &region, &next, FEATURE_FAMILIES);
-    while (rc == 0 && (valued = valuing_wait(step->request->valuing)) != NULL)
-        rc = end_set(step, valued);
-    valuing_clear(step->request->valuing);
+    if (rc == 0 && step->leaves && number + 1 == step->request->region_count)
+        valuing_wait_for_counts(step->request->valuing);
+    else
+        rc = end_region(step, rc);
     texture_region_release(step->request->lane);
-    free(step->wide);
-    step->wide = NULL;
     return rc;
 }
 
@@ -613,26 +626,69 @@ measure_all(struct step *step)
     return rc;
 }
 
+/* Returns whether values need neither the lane nor data that families prepare or begin apart. */
+static bool
+values_may_wait(const struct texture_request *request)
+{
+    bool may = request->reals && request->region_count > 0 && !request->maps && !request->options->voxelwise;
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
+        may &= !(feature_families[f]->prepare || feature_families[f]->form) ||
+               texture_sets(feature_families[f], request->options) == 0;
+    return may;
+}
+
+static void
+step_free(struct step *step)
+{
+    if (!step)
+        return;
+    free(step->rescales);
+    free(step->paddings);
+    free(step->histograms);
+    free(step->level_of);
+    free(step->regions);
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
+        free(step->prepared[f]);
+    free(step);
+}
+
+int
+texture_begin(const struct texture_request *request, bool leaves, struct texture_result *result, struct step **left,
+              struct error *error)
+{
+    struct step *step = calloc(1, sizeof *step);
+    if (!step)
+        return error_set_system(error, -ENOMEM, "measure texture");
+    step->own = *request;
+    step->request = &step->own;
+    step->result = result;
+    step->error = error;
+    step->value_unit = value_unit_of(request->instances, request->stack);
+    step->needs = texture_need(request->options);
+    step->levels_wanted = texture_levels_wanted(request->options);
+    step->leaves = leaves && values_may_wait(request);
+    int rc = make_volume(step);
+    if (rc == 0)
+        rc = measure_all(step);
+    *left = rc == 0 && step->leaves ? step : NULL;
+    if (!*left)
+        step_free(step);
+    return rc;
+}
+
+int
+texture_end(struct step *left)
+{
+    const int rc = left ? end_region(left, 0) : 0;
+    step_free(left);
+    return rc;
+}
+
 int
 texture_measure(const struct texture_request *request, struct texture_result *result, struct error *error)
 {
-    struct step step = {.request = request,
-                        .result = result,
-                        .error = error,
-                        .value_unit = value_unit_of(request->instances, request->stack)};
-    step.needs = texture_need(request->options);
-    step.levels_wanted = texture_levels_wanted(request->options);
-    int rc = make_volume(&step);
-    if (rc == 0)
-        rc = measure_all(&step);
-    free(step.rescales);
-    free(step.paddings);
-    free(step.histograms);
-    free(step.level_of);
-    free(step.regions);
-    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
-        free(step.prepared[f]);
-    return rc;
+    struct step *left;
+    return texture_begin(request, false, result, &left, error);
 }
 
 void

@@ -77,6 +77,16 @@ struct texture_result {
  */
 int texture_measure(const struct texture_request *request, struct texture_result *result, struct error *error);
 
+/*
+ * As texture_measure(), but if `leaves` is set, threads may still compute the values of the last region. *left is then not NULL,
+ * and texture_end(), which frees it, adds them to the result. Until then the caller must keep all that the request refers to,
+ * and must not use its valuing, but may begin other volumes in its lane.
+ */
+struct step;
+int texture_begin(const struct texture_request *request, bool leaves, struct texture_result *result, struct step **left,
+                  struct error *error);
+int texture_end(struct step *left); /* NULL: does nothing */
+
 void texture_result_clear(struct texture_result *result);
 
 /*

@@ -161,6 +161,7 @@ group_grids_release(struct texture_groups *groups)
         response_free(&groups->values[g].response);
     }
     group_masks_free(&groups->masks);
+    group_masks_free(&groups->masks_before);
     free(groups->grids);
     free(groups->values);
     groups->grids = NULL;
@@ -419,7 +420,8 @@ take_masks(struct texture_groups *groups, size_t group, const struct group_regio
     int rc = 0;
     if (!masks->bits || masks->keeper != own.keeper || masks->wanted != own.wanted ||
         memcmp(&masks->part, &own.part, sizeof own.part) != 0) {
-        group_masks_free(masks);
+        group_masks_free(&groups->masks_before);
+        groups->masks_before = *masks;
         *masks = own;
         masks->bits = calloc(own.count + 1, sizeof *masks->bits);
         if (!masks->bits)

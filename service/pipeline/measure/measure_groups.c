@@ -62,6 +62,10 @@ texture_groups_grid(const struct texture_groups *groups, size_t group)
     return grid_is_other(&groups->pipeline->texture[group], groups->grid) ? &groups->grids[group] : groups->grid;
 }
 
+/* The part of a job's memory that a group may need, if its values are made while the next group begins. That one may have eight
+ * responses in place of one. */
+enum { GROUPS_TOGETHER = 4 };
+
 /* ------------------------------------------------------------------------------- preparing -- */
 
 /* Begins the resampled volume, for measuring. */
@@ -146,24 +150,55 @@ begin_stored(const struct texture_groups *groups, size_t group, int64_t most_byt
     return kernels_volume_ready(groups->lane, 0, grid->to.extent.slices, error);
 }
 
+/* A group whose values threads may still compute, and what they need. */
+struct measured_group {
+    struct texture_options options;
+    struct group_regions regions;
+    void *voxels;
+    struct step *left;
+};
+
+/* Takes the values of a group, unless there was an error. */
 static int
-measure_group(struct texture_groups *groups, size_t group, struct kernels_lane *lane, const void *voxels,
-              const struct image_mask *masks, int64_t most_bytes, struct shared_values *shared,
+group_end(struct measured_group *group, int rc)
+{
+    const int own = texture_end(group->left);
+    free(group->voxels);
+    group_regions_free(&group->regions);
+    *group = (struct measured_group){.left = NULL};
+    return rc ? rc : own;
+}
+
+/* Returns whether there is memory for the values of this group beside the next one. */
+static bool
+group_may_wait(const struct texture_groups *groups, size_t group, int64_t most_bytes)
+{
+    const struct grid *grid = &groups->grids[group];
+    const int64_t own = kernels_lane_bytes(groups->lane) + group_bytes(groups->pipeline, group, grid).passing +
+                        (int64_t)grid_voxel_bytes(grid);
+    return most_bytes <= 0 || GROUPS_TOGETHER * own <= group_grids_most(groups, group, most_bytes);
+}
+
+static int
+measure_group(struct texture_groups *groups, size_t group, struct measured_group *before, struct kernels_lane *lane,
+              const void *voxels, const struct image_mask *masks, int64_t most_bytes, struct shared_values *shared,
               struct texture_result *result, struct error *error)
 {
     const struct texture_options *options = &groups->pipeline->texture[group];
     const struct grid *grid = texture_groups_grid(groups, group);
     const bool is_other = grid != groups->grid;
-    struct texture_options of_responses = *options;
     struct group_regions regions;
     int rc = group_regions_list(groups->pipeline, options->regions, masks, &regions, error);
     for (size_t r = 0; rc == 0 && r < regions.count; r++)
         regions.at[r].lengths = flat_image_lengths(groups->grid->source, regions.at[r].bits);
     if (rc == 0 && is_other)
         rc = group_grids_take(groups, group, &regions, lane, voxels, masks, most_bytes, error);
+    rc = group_end(before, rc);
+    before->options = *options;
+    before->regions = regions;
     if (rc == 0 && is_other && !grid->real)
         rc = begin_stored(groups, group, most_bytes, error);
-    of_responses.levels.has_range = false; /* of the values, and already applied to the responses */
+    before->options.levels.has_range &= !options->filter; /* of the values, and already applied to the responses */
     const struct real_group real = {groups, group, most_bytes};
     const struct texture_request request = {
         .reals = grid->real ? grid->voxels : NULL,
@@ -171,7 +206,7 @@ measure_group(struct texture_groups *groups, size_t group, struct kernels_lane *
         .begin_context = &real,
         .rounded = grid->rounded,
         .filtered = options->filter && options->levels.has_range ? options->levels.range : NULL,
-        .options = options->filter ? &of_responses : options,
+        .options = options->filter ? &before->options : options,
         .instances = grid->instances,
         .stack = grid->stack,
         .flat = groups->grid->source->flat,
@@ -186,14 +221,18 @@ measure_group(struct texture_groups *groups, size_t group, struct kernels_lane *
         .shared = shared,
         .watch = groups->watch,
     };
-    const size_t before = result->voxelwise_count;
+    const bool may_wait = is_other && options->filter && group_may_wait(groups, group, most_bytes);
+    const size_t maps = result->voxelwise_count;
     if (rc == 0)
-        rc = texture_measure(&request, result, error);
-    for (size_t m = before; m < result->voxelwise_count; m++)
+        rc = texture_begin(&request, may_wait, result, &before->left, error);
+    for (size_t m = maps; m < result->voxelwise_count; m++)
         result->voxelwise[m].group = group;
+    if (before->left) {
+        before->voxels = groups->grids[group].voxels;
+        groups->grids[group].voxels = NULL;
+    }
     group_grids_end(groups, group);
-    group_regions_free(&regions);
-    return rc;
+    return before->left ? rc : group_end(before, rc);
 }
 
 int
@@ -201,12 +240,13 @@ texture_groups_measure(struct texture_groups *groups, struct kernels_lane *lane,
                        const struct image_mask *masks, int64_t most_bytes, struct texture_result *result,
                        struct error *error)
 {
-    const size_t count = groups->pipeline->texture_count;
     struct shared_values shared = {.items = NULL};
+    struct measured_group before = {.left = NULL};
     int rc = 0;
     memset(result, 0, sizeof *result);
-    for (size_t g = 0; g < count && rc == 0; g++)
-        rc = measure_group(groups, g, lane, voxels, masks, most_bytes, &shared, result, error);
+    for (size_t g = 0; g < groups->pipeline->texture_count && rc == 0; g++)
+        rc = measure_group(groups, g, &before, lane, voxels, masks, most_bytes, &shared, result, error);
+    rc = group_end(&before, rc);
     shared_values_clear(&shared);
     if (rc)
         texture_result_clear(result);

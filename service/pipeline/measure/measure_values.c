@@ -303,6 +303,33 @@ valuing_wait(struct valuing *valuing)
     return valued;
 }
 
+/* Returns a set whose counts are not complete; NULL: there is none. The caller must hold the mutex. */
+static const struct valued *
+valuing_uncounted(const struct valuing *valuing)
+{
+    for (size_t i = valuing->ended; i < valuing->added; i++) {
+        const struct valued *valued = &valuing->items[i];
+        if (!valued->made && valued->counting && valued->counting->counted != VALUING_COUNTED)
+            return valued;
+    }
+    return NULL;
+}
+
+void
+valuing_wait_for_counts(struct valuing *valuing)
+{
+    struct valued *next;
+    pthread_mutex_lock(&valuing->mutex);
+    valuing->waited_for = true;
+    pthread_cond_broadcast(&valuing->added_one);
+    while (valuing_uncounted(valuing))
+        if (valuing->thread_count == 0 && (next = valuing_next_set(valuing)) != NULL)
+            valuing_make_set(valuing, next);
+        else
+            pthread_cond_wait(&valuing->counted_one, &valuing->mutex);
+    pthread_mutex_unlock(&valuing->mutex);
+}
+
 void
 valuing_let_go(struct valuing *valuing)
 {

@@ -111,6 +111,9 @@ void valuing_add(struct valuing *valuing, struct valued *valued);
  */
 struct valued *valuing_wait(struct valuing *valuing);
 
+/* Waits until all sets so far are counted; meanwhile computes values. The lane is then not used until others are added. */
+void valuing_wait_for_counts(struct valuing *valuing);
+
 /* Frees the counts of a set that was taken back. */
 void valuing_let_go(struct valuing *valuing);
 
