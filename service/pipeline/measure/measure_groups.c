@@ -160,7 +160,7 @@ struct measured_group {
 
 /* Takes the values of a group, unless there was an error. */
 static int
-group_end(struct measured_group *group, int rc)
+measured_group_end(struct measured_group *group, int rc)
 {
     const int own = texture_end(group->left);
     free(group->voxels);
@@ -193,7 +193,7 @@ measure_group(struct texture_groups *groups, size_t group, struct measured_group
         regions.at[r].lengths = flat_image_lengths(groups->grid->source, regions.at[r].bits);
     if (rc == 0 && is_other)
         rc = group_grids_take(groups, group, &regions, lane, voxels, masks, most_bytes, error);
-    rc = group_end(before, rc);
+    rc = measured_group_end(before, rc);
     before->options = *options;
     before->regions = regions;
     if (rc == 0 && is_other && !grid->real)
@@ -232,7 +232,7 @@ measure_group(struct texture_groups *groups, size_t group, struct measured_group
         groups->grids[group].voxels = NULL;
     }
     group_grids_end(groups, group);
-    return before->left ? rc : group_end(before, rc);
+    return before->left ? rc : measured_group_end(before, rc);
 }
 
 int
@@ -246,7 +246,7 @@ texture_groups_measure(struct texture_groups *groups, struct kernels_lane *lane,
     memset(result, 0, sizeof *result);
     for (size_t g = 0; g < groups->pipeline->texture_count && rc == 0; g++)
         rc = measure_group(groups, g, &before, lane, voxels, masks, most_bytes, &shared, result, error);
-    rc = group_end(&before, rc);
+    rc = measured_group_end(&before, rc);
     shared_values_clear(&shared);
     if (rc)
         texture_result_clear(result);

@@ -193,6 +193,27 @@ START_TEST(unrequested_values_are_not_computed)
 
 END_TEST
 
+/* Then the lane is free, while values may still be computed. */
+START_TEST(all_sets_are_counted_before_their_values)
+{
+    const struct valued *valued;
+    size_t i = 0;
+    open_valuing(SETS, _i / 2, _i % 2);
+    valuing_wait_for_counts(valuing); /* of no set */
+    add_sets(1, SETS, 1, _i % 2 == 0);
+    valuing_wait_for_counts(valuing);
+    ck_assert_int_eq(atomic_load(&counted), SETS / 2);
+    for (; (valued = valuing_wait(valuing)) != NULL; i++) {
+        ck_assert_double_eq(valued->values[0].value, (double)(i / 2 + 1));
+        valuing_let_go(valuing);
+    }
+    ck_assert_uint_eq(i, SETS);
+    ck_assert_int_eq(atomic_load(&counted), SETS / 2);
+    ck_assert_int_eq(atomic_load(&valued_sets), SETS);
+}
+
+END_TEST
+
 /* The thread that computes the values reports them before the set is returned, and starts again for the next region. */
 START_TEST(each_set_reports_its_own_values)
 {
@@ -351,6 +372,7 @@ main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, each_region_has_ordered_values, 0, 8);
     tcase_add_loop_test(tests, unrequested_values_are_not_computed, 0, 2);
+    tcase_add_loop_test(tests, all_sets_are_counted_before_their_values, 0, 10);
     tcase_add_test(tests, threads_stay_for_the_next_job);
     tcase_add_loop_test(tests, each_set_reports_its_own_values, 0, 10);
     tcase_add_loop_test(tests, matrices_counted_last_are_reported, 0, 10);
