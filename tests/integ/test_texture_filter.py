@@ -214,7 +214,8 @@ def test_a_filter_beyond_its_limit_is_refused(tmp_path):
 
 @pytest.mark.parametrize("resample", ["", 'resample = { isotropic_mm = 1.1; };'])
 def test_groups_share_a_response(measure, tmp_path, resample):
-    """Groups with one filter and other ranges, regions and families measure what each of them measures alone."""
+    """Groups with one filter and other ranges, regions and families measure what each of them measures alone; what several of
+    them measure alike is there once."""
     source, segments = parts(tmp_path / "in")
     log, mean = (f"{resample} filter = {{ {FILTERS[name]} }};" for name in ("log", "mean"))
     groups = [f'{log} families = [ "first-order", "local-intensity" ];',
@@ -225,4 +226,4 @@ def test_groups_share_a_response(measure, tmp_path, resample):
     alone = [feature for group in groups for feature in measure(source, [group], segments)]
     together = measure(source, groups, segments)
     assert len(together) > 200
-    assert sorted(map(json.dumps, together)) == sorted(map(json.dumps, alone))
+    assert sorted(map(json.dumps, together)) == sorted(set(map(json.dumps, alone)))
