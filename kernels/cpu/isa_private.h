@@ -12,7 +12,6 @@
 #include "kernels/range/range.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 extern const struct isa isa_scalar;
 #ifdef __x86_64__
@@ -886,6 +885,7 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
 
 /* Recursive filters and splines of ISA_LINES lines at a time. */
 typedef double line_vector __attribute__((vector_size(ISA_VECTOR), aligned(8)));
+typedef int64_t line_bits __attribute__((vector_size(ISA_VECTOR), aligned(8)));
 typedef float line_short_vector __attribute__((vector_size(ISA_VECTOR / 2)));
 
 enum { ISA_LINES = sizeof(line_vector) / sizeof(double) };
@@ -966,17 +966,23 @@ lbp_kurtosis(struct image_type_samples *samples)
 LOOP void
 lbp_compare(const struct image_type_step *step, struct image_type_samples *samples)
 {
+    const double lowest = image_type_lowest(step);
+
     for (int v = 0; v < IMAGE_TYPE_VERTICES && step->whole; v++)
         for (int x = 0; x < IMAGE_TYPE_ROW; x++)
-            samples->at[v][x] = image_type_whole(step, samples->at[v][x]);
+            samples->at[v][x] = image_type_whole(lowest, samples->at[v][x]);
     if (step->harmonic == LBP_K) {
         lbp_kurtosis(samples);
         return;
     }
-    memset(samples->bits, 0, sizeof(samples->bits));
-    for (int v = 0; v < IMAGE_TYPE_VERTICES; v++)
-        for (int x = 0; x < IMAGE_TYPE_ROW; x++)
-            samples->bits[x] |= samples->at[v][x] >= samples->centres[x] ? UINT64_C(1) << v : 0;
+    for (int x = 0; x < IMAGE_TYPE_ROW; x += ISA_LINES) {
+        const line_vector centres = *(const line_vector *)(samples->centres + x);
+        line_bits bits = {0};
+
+        for (int v = 0; v < IMAGE_TYPE_VERTICES; v++)
+            bits |= (*(const line_vector *)(samples->at[v] + x) >= centres) & (INT64_C(1) << v);
+        *(line_bits *)(samples->bits + x) = bits;
+    }
 }
 
 /* The table's loops without instruction-set specific versions. */

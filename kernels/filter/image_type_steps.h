@@ -336,16 +336,23 @@ image_type_sample(const struct image_type_step *step, const struct image_type_me
     return sum;
 }
 
-/* Returns a sample as an image of whole numbers holds it. */
+/* Returns the smallest sample that an image of whole numbers holds. */
 FILTER_INLINE double
-image_type_whole(const struct image_type_step *step, double value)
+image_type_lowest(const struct image_type_step *step)
+{
+    return step->is_unsigned ? 0 : -INFINITY;
+}
+
+/* Returns a sample as an image of whole numbers holds it. Vectors of any processor can compute it, without branches. */
+FILTER_INLINE double
+image_type_whole(double lowest, double value)
 {
     const double size = fabs(value), above = size + 0.5;
-    const double even = above + 0x1p52 - 0x1p52; /* rounded to even: vectors of any processor can do that */
-    const double whole = even > above ? even - 1 : even;
-    const double nearest = size >= 0x1p52 ? value : value > 0 ? whole : -whole;
+    const double even = above + 0x1p52 - 0x1p52; /* rounded to even */
+    const double whole = copysign(even - (even > above ? 1.0 : 0.0), value);
+    const double nearest = size < 0x1p52 ? whole : value;
 
-    return step->is_unsigned && nearest < 0 ? 0 : nearest;
+    return nearest < lowest ? lowest : nearest;
 }
 
 /* Returns the excess kurtosis of sums of squares and of fourth powers of distances from the mean. */
@@ -404,7 +411,7 @@ image_type_lbp_3d(const struct image_type_step *step, const struct image_type_me
     for (int v = 0; v < IMAGE_TYPE_VERTICES; v++) {
         samples[v] = image_type_sample(step, memory, v, place);
         if (step->whole)
-            samples[v] = image_type_whole(step, samples[v]);
+            samples[v] = image_type_whole(image_type_lowest(step), samples[v]);
         bits |= (uint64_t)(samples[v] >= centre) << v;
     }
     return step->harmonic == LBP_K ? image_type_kurtosis(samples) : image_type_norm(step, memory->table, bits);
