@@ -26,13 +26,17 @@
 extern "C" {
 #endif
 
-enum { MCC_DIRECTIONS = 13, MCC_PARTS = 32, MCC_ROUNDS = 100, MCC_SINGLE = 8 };
+enum {
+    MCC_DIRECTIONS = 13,
+    MCC_PARTS = 32,
+    MCC_ROUNDS = 100, /* of a search, at most; clusters of eigenvalues in tests need 21 */
+    MCC_SINGLE = 8,   /* rounds that expect one largest eigenvalue */
+};
 
-#define MCC_NONE  1e-280
-#define MCC_SMALL 0x1p-44 /* the width of an interval with the eigenvalue */
-#define MCC_NEAR                                                                                                       \
-    0x1p-18 /* the largest distance at which that width is known: differences of eigenvalues cancel half of the digits */
-#define MCC_SHORTER (1 - 0x1p-22) /* steps are shorter, and less, to remain above the eigenvalue */
+#define MCC_NONE    1e-280
+#define MCC_SMALL   0x1p-44       /* the width of the interval of a result */
+#define MCC_NEAR    0x1p-18       /* at this distance, rounding leaves that width exact enough */
+#define MCC_SHORTER (1 - 0x1p-22) /* a factor of steps, and a difference, to remain above the eigenvalue */
 #define MCC_LESS    0x1p-49
 
 /* A window for its coefficients: the ranks of levels among those that occur, from 1; 0: no level. */

@@ -63,7 +63,7 @@ __launch_bounds__(MCC_THREADS)
     }
     if (levels < 2)
         return;
-    while (list < MCC_SIDES && levels > 8 << list)
+    while (list < MCC_LISTS - 1 && levels > 8 << list)
         list++;
     part.batch.memory.lists[list * MCC_VOXELS + atomicAdd(&part.batch.memory.listed[list], 1)] = i;
 }
@@ -260,8 +260,8 @@ mcc_remove_rows(struct mcc_columns<SIDE> &columns, int most, double *diagonal, d
 /* Reduces the matrices of a list. */
 template <int SIDE>
 static __global__ void
-__launch_bounds__(MCC_THREADS) mcc_reduce(const __grid_constant__ struct voxelwise_plan plan,
-                                          const __grid_constant__ struct mcc_part part, int list)
+__launch_bounds__(MCC_THREADS, SIDE < 32 ? 1 : 3) mcc_reduce(const __grid_constant__ struct voxelwise_plan plan,
+                                                             const __grid_constant__ struct mcc_part part, int list)
 {
     enum { LANES = SIDE / 2, ITEMS = 32 / LANES };
 
@@ -342,20 +342,22 @@ __launch_bounds__(MCC_THREADS) mcc_search_all(const __grid_constant__ struct vox
     }
 }
 
-/* Vectors of a large matrix. */
-struct mcc_vectors {
-    double u[VOXELWISE_MAX_LEVELS], w[VOXELWISE_MAX_LEVELS];
-    double diagonal[VOXELWISE_MAX_LEVELS], squares[VOXELWISE_MAX_LEVELS];
+/* A matrix of n rows, at most MOST, in a warp: row by row, and vectors; all in shared memory or the matrix in device memory. */
+template <int MOST> struct mcc_large {
+    double *matrix, *u, *w, *diagonal, *squares;
+    int n, lane;
 };
 
-/* Makes a large matrix, row by row, from its pairs. */
+enum { MCC_VECTORS = 4 };
+
+/* Makes a matrix from its pairs. */
+template <int MOST>
 static __device__ inline void
-mcc_fill_large(const struct voxelwise_plan &plan, const struct mcc_item &item, int lane, double *matrix,
-               struct mcc_vectors *vectors)
+mcc_fill_large(const struct mcc_large<MOST> &large, const struct voxelwise_plan &plan, const struct mcc_item &item)
 {
-    const int n = item.levels;
-    unsigned long long *const counts = (unsigned long long *)matrix;
-    double *const levels = vectors->u, *const factors = vectors->w;
+    const int n = large.n, lane = large.lane;
+    unsigned long long *const counts = (unsigned long long *)large.matrix;
+    double *const levels = large.u, *const factors = large.w;
     unsigned long long pairs = 0;
 
     for (int i = lane; i < n * n; i += 32)
@@ -378,76 +380,114 @@ mcc_fill_large(const struct voxelwise_plan &plan, const struct mcc_item &item, i
     __syncwarp();
     for (int k = 0; k < n; k++)
         for (int i = lane; i < n; i += 32)
-            matrix[k * n + i] = ((double)counts[k * n + i] * total - levels[k] * levels[i]) * (factors[k] * factors[i]);
+            large.matrix[k * n + i] =
+                ((double)counts[k * n + i] * total - levels[k] * levels[i]) * (factors[k] * factors[i]);
     __syncwarp();
 }
 
-/* Removes row `first` of a large matrix. */
+/* Applies a reflection to the rows after the first. */
+template <int MOST>
 static __device__ inline void
-mcc_remove_large(int n, int first, int lane, double *matrix, struct mcc_vectors *vectors)
+mcc_reflect_large(const struct mcc_large<MOST> &large, int first, double inverse)
 {
-    double *const u = vectors->u, *const w = vectors->w, square = 0, k = 0;
+    const int n = large.n, lane = large.lane;
+    double u[(size_t)MOST / 32], y[(size_t)MOST / 32] = {}, k = 0;
 
-    for (int i = lane; i < n; i += 32) {
-        u[i] = i > first ? matrix[first * n + i] : 0;
-        square += u[i] * u[i];
+#pragma unroll
+    for (int part = 0; part < MOST / 32; part++)
+        u[part] = lane + part * 32 < n ? large.u[lane + part * 32] : 0;
+    for (int row = n - 1; row > first; row--) {
+        const double other = large.u[row];
+
+#pragma unroll
+        for (int part = 0; part < MOST / 32; part++)
+            if (lane + part * 32 < n)
+                y[part] += large.matrix[row * n + lane + part * 32] * other;
+    }
+#pragma unroll
+    for (int part = 0; part < MOST / 32; part++) {
+        y[part] *= inverse;
+        k += y[part] * u[part];
+    }
+    k = mcc_sum(k, 32) * (0.5 * inverse);
+#pragma unroll
+    for (int part = 0; part < MOST / 32; part++) {
+        y[part] -= k * u[part];
+        if (lane + part * 32 < n)
+            large.w[lane + part * 32] = y[part];
+    }
+    __syncwarp();
+    for (int row = first + 1; row < n; row++) {
+        const double other_u = large.u[row], other_w = large.w[row];
+
+#pragma unroll
+        for (int part = 0; part < MOST / 32; part++)
+            if (lane + part * 32 > first && lane + part * 32 < n)
+                large.matrix[row * n + lane + part * 32] -= other_u * y[part] + other_w * u[part];
+    }
+    __syncwarp();
+}
+
+/* Removes row `first`. */
+template <int MOST>
+static __device__ inline void
+mcc_remove_large(const struct mcc_large<MOST> &large, int first)
+{
+    const int n = large.n, next = first + 1;
+    double square = 0;
+
+    for (int i = large.lane; i < n; i += 32) {
+        large.u[i] = i > first ? large.matrix[first * n + i] : 0;
+        square += large.u[i] * large.u[i];
     }
     square = mcc_sum(square, 32);
     __syncwarp();
-    const double end = first + 1 < n ? u[first + 1] : 0, root = sqrt(square);
-    const bool reflects = first < n - 2 && square >= MCC_NONE;
-    const double inverse = reflects ? 1 / (square + fabs(end) * root) : 0;
+    const double end = next < n ? large.u[next] : 0, root = sqrt(square);
 
     __syncwarp();
-    if (lane == 0) {
-        vectors->diagonal[n - 1 - first] = matrix[first * n + first];
-        if (first + 1 < n) {
-            vectors->squares[n - 2 - first] = square >= MCC_NONE ? square : 0;
-            u[first + 1] = end > 0 ? end + root : end - root;
+    if (large.lane == 0) {
+        large.diagonal[n - next] = large.matrix[first * n + first];
+        if (next < n) {
+            large.squares[n - 1 - next] = square >= MCC_NONE ? square : 0;
+            large.u[next] = end > 0 ? end + root : end - root;
         }
     }
     __syncwarp();
-    if (!reflects)
-        return;
-    for (int i = lane; i < n; i += 32) {
-        double y = 0;
-
-        for (int row = n - 1; row > first; row--)
-            y += matrix[row * n + i] * u[row];
-        w[i] = y * inverse;
-        k += w[i] * u[i];
-    }
-    k = mcc_sum(k, 32) * (0.5 * inverse);
-    for (int i = lane; i < n; i += 32)
-        w[i] -= k * u[i];
-    __syncwarp();
-    for (int row = first + 1; row < n; row++)
-        for (int i = lane; i < n; i += 32)
-            if (i > first)
-                matrix[row * n + i] -= u[row] * w[i] + w[row] * u[i];
-    __syncwarp();
+    if (next < n - 1 && square >= MCC_NONE)
+        mcc_reflect_large(large, first, 1 / (square + fabs(end) * root));
 }
 
-/* Computes the coefficients of windows with more levels than MCC_SIDES serve: a warp per matrix, `each` bytes from the next. */
-static __global__ void __launch_bounds__(32) mcc_large(const __grid_constant__ struct voxelwise_plan plan,
-                                                       const __grid_constant__ struct mcc_part part, size_t each)
+/* Computes the coefficients of a list with a warp per matrix, `each` bytes of the room after the last one, or in shared memory. */
+template <int MOST>
+static __global__ void __launch_bounds__(32)
+    mcc_correlate(const __grid_constant__ struct voxelwise_plan plan, const __grid_constant__ struct mcc_part part,
+                  int list, size_t each)
 {
-    __shared__ struct mcc_vectors vectors;
-    double *matrix = (double *)(part.batch.room + blockIdx.x * each);
-    const int all = part.batch.memory.listed[MCC_SIDES] * MCC_DIRECTIONS, lane = (int)threadIdx.x;
+    extern __shared__ __align__(16) unsigned char mcc_block[];
+    const int all = part.batch.memory.listed[list] * MCC_DIRECTIONS;
+    double *const vectors = (double *)mcc_block;
+    struct mcc_large<MOST> large;
     struct mcc_item item;
 
+    large.lane = (int)threadIdx.x;
+    large.u = vectors;
+    large.w = vectors + MOST;
+    large.diagonal = vectors + 2 * MOST;
+    large.squares = vectors + 3 * MOST;
+    large.matrix = each > 0 ? (double *)(part.batch.room + blockIdx.x * each) : vectors + MCC_VECTORS * MOST;
     for (int index = (int)blockIdx.x; index < all; index += (int)gridDim.x) {
         double largest = 0;
 
-        mcc_find(plan, part, MCC_SIDES, index, &item);
-        mcc_fill_large(plan, item, lane, matrix, &vectors);
-        for (int first = 0; first < item.levels; first++)
-            mcc_remove_large(item.levels, first, lane, matrix, &vectors);
-        if (lane < 2)
-            largest = mcc_find_largest(vectors.diagonal, vectors.squares, 1, item.levels, lane > 0 ? -1 : 1);
+        mcc_find(plan, part, list, index, &item);
+        large.n = item.levels;
+        mcc_fill_large(large, plan, item);
+        for (int first = 0; first < large.n; first++)
+            mcc_remove_large(large, first);
+        __syncwarp();
+        if (large.lane < 2)
+            largest = mcc_find_largest(large.diagonal, large.squares, 1, large.n, large.lane > 0 ? -1 : 1);
         largest = fmax(largest, __shfl_xor_sync(MCC_WARP, largest, 1));
-        if (lane == 0)
+        if (large.lane == 0)
             part.batch.memory.coefficients[item.number * part.batch.stride + part.begin + item.voxel] =
                 fmax(0.0, largest);
         __syncwarp();
@@ -458,13 +498,16 @@ void
 mcc_place(struct kernels_arena *device, struct mcc_memory *memory, size_t stride)
 {
     cuda_take(device, &memory->occurring, MCC_VOXELS, MCC_WORDS);
-    cuda_take(device, &memory->lists, MCC_VOXELS, MCC_SIDES + 1);
-    cuda_take(device, &memory->listed, MCC_SIDES + 1);
+    cuda_take(device, &memory->lists, MCC_VOXELS, MCC_LISTS);
+    cuda_take(device, &memory->listed, MCC_LISTS);
     cuda_take(device, &memory->coefficients, stride, MCC_DIRECTIONS);
 }
 
 static void (*const mcc_reductions[MCC_SIDES])(struct voxelwise_plan, struct mcc_part,
                                                int) = {mcc_reduce<8>, mcc_reduce<16>, mcc_reduce<32>};
+
+static void (*const mcc_correlations[2])(struct voxelwise_plan, struct mcc_part, int,
+                                         size_t) = {mcc_correlate<VOXELWISE_MAX_LEVELS>, mcc_correlate<64>};
 
 /* Queues the kernels of a part, whose lists the host does not know: each has enough blocks for any. */
 static int
@@ -473,9 +516,8 @@ mcc_queue_part(struct cuda_lane *lane, const struct voxelwise_plan *plan, struct
     struct cuda_device *device = cuda_device_of(&lane->base);
     const int64_t matrices = (int64_t)part->count * MCC_DIRECTIONS;
     const int most = plan->levels < voxelwise_voxels(plan) ? plan->levels : voxelwise_voxels(plan);
-    const size_t each = (size_t)most * (size_t)most * sizeof(double);
 
-    CUDA_TRY(device, cudaMemsetAsync(part->batch.memory.listed, 0, (MCC_SIDES + 1) * sizeof(int32_t), lane->work));
+    CUDA_TRY(device, cudaMemsetAsync(part->batch.memory.listed, 0, (MCC_LISTS) * sizeof(int32_t), lane->work));
     mcc_sort<<<(unsigned)((part->count + MCC_THREADS - 1) / MCC_THREADS), MCC_THREADS, 0, lane->work>>>(*plan, *part);
     CUDA_LAUNCHED(device);
     for (int list = 0; list < MCC_SIDES && (list == 0 || most > 4 << list); list++) {
@@ -491,10 +533,16 @@ mcc_queue_part(struct cuda_lane *lane, const struct voxelwise_plan *plan, struct
             *plan, *part, list);
         CUDA_LAUNCHED(device);
     }
-    if (most > 4 << MCC_SIDES) {
-        const size_t blocks = part->batch.room_bytes / each, enough = (size_t)device->multiprocessors * 16;
+    for (int list = MCC_SIDES; list < MCC_LISTS && most > 4 << list; list++) {
+        const bool shared = list < MCC_LISTS - 1;
+        const size_t each = shared ? 0 : (size_t)most * (size_t)most * sizeof(double);
+        const size_t bytes =
+            (size_t)(shared ? 64 * (64 + MCC_VECTORS) : VOXELWISE_MAX_LEVELS * MCC_VECTORS) * sizeof(double);
+        const size_t room = shared ? (size_t)matrices : part->batch.room_bytes / each;
+        const size_t enough = (size_t)device->multiprocessors * 16;
 
-        mcc_large<<<(unsigned)(blocks < enough ? blocks : enough), 32, 0, lane->work>>>(*plan, *part, each);
+        mcc_correlations[shared]<<<(unsigned)(room < enough ? room : enough), 32, bytes, lane->work>>>(*plan, *part,
+                                                                                                       list, each);
         CUDA_LAUNCHED(device);
     }
     return 0;

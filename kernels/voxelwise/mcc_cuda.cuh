@@ -6,7 +6,8 @@
 #include "kernels/voxelwise/voxelwise_steps.h"
 
 enum {
-    MCC_SIDES = 3, /* matrices of up to 8, 16 and 32 rows; larger ones have kernels of their own */
+    MCC_SIDES = 3,                         /* matrices of up to 8, 16 and 32 rows */
+    MCC_LISTS = 5,                         /* and of up to 64, and any */
     MCC_WORDS = VOXELWISE_MAX_LEVELS / 32, /* bits of levels */
     MCC_VOXELS = 1 << 15,                  /* max voxels per part of a batch */
 };
@@ -14,8 +15,8 @@ enum {
 /* Memory of a lane. */
 struct mcc_memory {
     uint32_t *occurring;  /* [MCC_WORDS][MCC_VOXELS]: bits of levels from 0 */
-    int32_t *lists;       /* [MCC_SIDES + 1][MCC_VOXELS]: voxels of the part by the side of their matrices */
-    int32_t *listed;      /* [MCC_SIDES + 1] */
+    int32_t *lists;       /* [MCC_LISTS][MCC_VOXELS]: voxels of the part by the side of their matrices */
+    int32_t *listed;      /* [MCC_LISTS] */
     double *coefficients; /* [MCC_DIRECTIONS][stride] */
 };
 

@@ -3,7 +3,8 @@
  *
  * The voxels are computed in batches. A batch has the levels and values of its slices and those within the radius. Counts of a
  * window are in shared memory if a block of threads has room for them, else in device memory, as are numbers. The number of
- * threads is limited by that memory; each computes several voxels.
+ * threads is limited by that memory; each computes several voxels. Maximal correlation coefficients are computed before
+ * (mcc_cuda.cu).
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/voxelwise/mcc_cuda.cuh"

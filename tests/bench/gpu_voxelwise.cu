@@ -1,7 +1,7 @@
 /*
  * gpu_voxelwise.cu - the cases voxelwise/... on the GPU: maps of features of a ball of half a million voxels in 100x100x100, with
- * windows of radius 2 and 32 grey levels, from host memory to host memory. Noise has the most different levels per window. Each
- * 37th voxel is compared with the CPU's.
+ * windows of radius 2 and 32 grey levels, in one case 64, from host memory to host memory. Noise has the most different levels
+ * per window. Each 37th voxel is compared with the CPU's.
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/voxelwise/voxelwise.h"
@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-enum { VOXELWISE_BENCH_SIDE = 100, VOXELWISE_BENCH_LEVELS = 32, VOXELWISE_BENCH_STEP = 37 };
+enum { VOXELWISE_BENCH_SIDE = 100, VOXELWISE_BENCH_STEP = 37 };
 
 static void
 voxelwise_must(int rc, const struct error *error)
@@ -29,7 +29,7 @@ struct voxelwise_bench {
     std::vector<int64_t> voxels, few;
     voxelwise_request request = {};
 
-    explicit voxelwise_bench(bool smooth)
+    voxelwise_bench(bool smooth, int levels_of_noise)
     {
         const int side = VOXELWISE_BENCH_SIDE;
         uint64_t state = 1;
@@ -41,7 +41,7 @@ struct voxelwise_bench {
                     const bool in = from[0] * from[0] + from[1] * from[1] + from[2] * from[2] < 49.2 * 49.2;
 
                     state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-                    const int noise = (int)(state >> 33) % (smooth ? 4 : VOXELWISE_BENCH_LEVELS);
+                    const int noise = (int)(state >> 33) % (smooth ? 4 : levels_of_noise);
                     const int level =
                         1 +
                         (smooth ? noise + (int)(14 + 13.9 * std::sin(x / 9.0) * std::cos(y / 7.0 + z / 5.0)) : noise);
@@ -56,7 +56,7 @@ struct voxelwise_bench {
         request.size[0] = request.size[1] = request.size[2] = side;
         request.levels = levels.data();
         request.values = values.data();
-        request.level_count = VOXELWISE_BENCH_LEVELS;
+        request.level_count = levels_of_noise;
     }
 };
 
@@ -96,11 +96,11 @@ voxelwise_time(const gpu_bench *bench, const char *backend, int rounds, const vo
 
 static int
 voxelwise_case_run(const gpu_bench *bench, const char *name, bool smooth, enum voxelwise_family family,
-                   unsigned features)
+                   unsigned features, int levels = 32)
 {
     if (!gpu_bench_wants(bench, name))
         return 0;
-    voxelwise_bench own(smooth);
+    voxelwise_bench own(smooth, levels);
     voxelwise_options options = {};
     voxelwise_request request = own.request;
     int64_t differ = 0;
@@ -143,6 +143,7 @@ gpu_bench_voxelwise(const struct gpu_bench *bench)
 
     return voxelwise_case_run(bench, "voxelwise/glcm-r2", false, VOXELWISE_FAMILY_glcm, mcc * 2 - 1) +
            voxelwise_case_run(bench, "voxelwise/glcm-r2-smooth", true, VOXELWISE_FAMILY_glcm, mcc * 2 - 1) +
+           voxelwise_case_run(bench, "voxelwise/glcm-r2-64-levels", false, VOXELWISE_FAMILY_glcm, mcc * 2 - 1, 64) +
            voxelwise_case_run(bench, "voxelwise/glcm-r2-without-mcc", false, VOXELWISE_FAMILY_glcm, mcc - 1) +
            voxelwise_case_run(bench, "voxelwise/first-order-r2", false, VOXELWISE_FAMILY_first_order,
                               (1u << VOXELWISE_first_order_COUNT) - 1) +
