@@ -260,13 +260,14 @@ mcc_remove_rows(struct mcc_columns<SIDE> &columns, int most, double *diagonal, d
 /* Reduces the matrices of a list. */
 template <int SIDE>
 static __global__ void
-__launch_bounds__(MCC_THREADS, SIDE < 32 ? 1 : 3) mcc_reduce(const __grid_constant__ struct voxelwise_plan plan,
-                                                             const __grid_constant__ struct mcc_part part, int list)
+__launch_bounds__(MCC_THREADS) mcc_reduce(const __grid_constant__ struct voxelwise_plan plan,
+                                          const __grid_constant__ struct mcc_part part, int list)
 {
     enum { LANES = SIDE / 2, ITEMS = 32 / LANES };
 
-    __shared__ uint32_t counts[MCC_WARPS * ITEMS][SIDE][LANES];
-    __shared__ struct mcc_pair rows[MCC_WARPS * ITEMS][2 * SIDE];
+    /* A row or an element more: the same places of a warp's matrices are in different banks. */
+    __shared__ uint32_t counts[MCC_WARPS * ITEMS][SIDE + 1][LANES];
+    __shared__ struct mcc_pair rows[MCC_WARPS * ITEMS][2 * SIDE + 1];
     const int warp = (int)threadIdx.x / 32, own = (int)threadIdx.x / LANES;
     const int all = part.batch.memory.listed[list] * MCC_DIRECTIONS;
     struct mcc_columns<SIDE> columns;
