@@ -30,6 +30,62 @@ spectral_make_gabor(struct filter_case *each, uint64_t *random)
 }
 
 static inline void
+spectral_make_values(struct filter_case *each, uint64_t seed, uint64_t *random)
+{
+    each->voxels = ref_allocate(ref_voxels(each->extent), image_pixel_size(each->pixel));
+    each->values = ref_allocate(ref_voxels(each->extent), sizeof(*each->values));
+    for (int64_t i = 0; i < ref_voxels(each->extent); i++) {
+        const struct image_range range = image_pixel_range(each->pixel);
+        const int64_t kind = ref_random_below(random, 8);
+        const int32_t value = kind == 0   ? range.lo
+                              : kind == 1 ? range.hi
+                                          : range.lo + (int32_t)ref_random_below(random, range.hi - range.lo + 1);
+
+        ref_store(each->pixel, each->voxels, i, seed % 11 == 3 ? range.hi * (int32_t)(i % 2) : value);
+    }
+    for (int64_t i = 0; i < ref_voxels(each->extent); i++) {
+        const int32_t stored = ref_stored(each->pixel, each->voxels, i);
+        int64_t value = each->demand.values ? ref_random_below(random, 200000) - 100000 : stored + each->request.offset;
+
+        if (each->demand.values && i % 9 != 0)
+            value %= 256;
+        if (!each->demand.values && each->request.padding.lo <= stored && stored <= each->request.padding.hi)
+            value = each->request.padded;
+        each->values[i] = (int32_t)(value < -each->request.limit  ? -each->request.limit
+                                    : value > each->request.limit ? each->request.limit
+                                                                  : value);
+    }
+    if (each->demand.values)
+        each->request.values = each->values;
+}
+
+/* Makes a case with one long side, in turn along each axis: Simoncelli, or Gabor with few places beyond the volume. */
+enum { SPECTRAL_LONG_CASES = 60 };
+
+static inline void
+spectral_make_long_case(struct filter_case *each, uint64_t seed)
+{
+    static const int32_t sides[] = {144, 256, 288, 384, 500, 512, 576, 640, 1000, 1024};
+    const int32_t side = sides[seed / 6];
+    uint64_t random = seed;
+
+    *each = (struct filter_case){.demand.spacing = {1, 1, 1}, .pixel = IMAGE_INT16, .extent = {9, 6, 3}};
+    if (seed % 3 == 0)
+        each->extent.columns = side;
+    else if (seed % 3 == 1)
+        each->extent.rows = side;
+    else
+        each->extent.slices = side;
+    each->demand.options = (struct filter_options){.kind = FILTER_SIMONCELLI, .level = 1};
+    if (seed % 6 >= 3) {
+        spectral_make_gabor(each, &random);
+        each->demand.options.in_slice = seed % 3 < 2; /* the reference transforms the kernel per slice */
+    }
+    each->request = (struct filter_request){.limit = 65535, .padding = {1, 0}};
+    spectral_make_values(each, seed, &random);
+}
+
+static inline void
 spectral_make_case(struct filter_case *each, uint64_t seed)
 {
     static const int32_t sides[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 15, 16, 17, 18, 24, 30, 31, 32, 40, 47};
@@ -58,33 +114,8 @@ spectral_make_case(struct filter_case *each, uint64_t seed)
         each->request.padding = (struct image_range){0, 20};
         each->request.padded = -3;
     }
-    each->voxels = ref_allocate(ref_voxels(each->extent), image_pixel_size(each->pixel));
-    each->values = ref_allocate(ref_voxels(each->extent), sizeof(*each->values));
-    for (int64_t i = 0; i < ref_voxels(each->extent); i++) {
-        const struct image_range range = image_pixel_range(each->pixel);
-        const int64_t kind = ref_random_below(&random, 8);
-        const int32_t value = kind == 0   ? range.lo
-                              : kind == 1 ? range.hi
-                                          : range.lo + (int32_t)ref_random_below(&random, range.hi - range.lo + 1);
-
-        ref_store(each->pixel, each->voxels, i, seed % 11 == 3 ? range.hi * (int32_t)(i % 2) : value);
-    }
     each->demand.values = seed % 6 == 5;
-    for (int64_t i = 0; i < ref_voxels(each->extent); i++) {
-        const int32_t stored = ref_stored(each->pixel, each->voxels, i);
-        int64_t value =
-            each->demand.values ? ref_random_below(&random, 200000) - 100000 : stored + each->request.offset;
-
-        if (each->demand.values && i % 9 != 0)
-            value %= 256;
-        if (!each->demand.values && each->request.padding.lo <= stored && stored <= each->request.padding.hi)
-            value = each->request.padded;
-        each->values[i] = (int32_t)(value < -each->request.limit  ? -each->request.limit
-                                    : value > each->request.limit ? each->request.limit
-                                                                  : value);
-    }
-    if (each->demand.values)
-        each->request.values = each->values;
+    spectral_make_values(each, seed, &random);
 }
 
 /* Computes the codes by the reference. The Laplacian of Gaussian before a Riesz transform is the lane's, since it has a

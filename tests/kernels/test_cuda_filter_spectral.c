@@ -11,24 +11,43 @@
 
 static struct error error;
 
+static void
+compare(struct filter_case *each, uint64_t seed)
+{
+    const int32_t *codes = NULL;
+    double step;
+    int32_t *expected = calloc((size_t)ref_voxels(each->extent), sizeof(*expected));
+
+    ck_assert_ptr_nonnull(expected);
+    ck_assert_msg(spectral_expect(lanes[0], each, expected, &error) == 0, "%s", error.message);
+    ck_assert_msg(filter_run_codes(lanes[1], each, &codes, &step, &error) == 0, "%s", error.message);
+    for (int64_t i = 0; i < ref_voxels(each->extent); i++)
+        ck_assert_msg(codes[i] == expected[i], "case %llu, voxel %lld: %d, not %d", (unsigned long long)seed,
+                      (long long)i, codes[i], expected[i]);
+    free(expected);
+    filter_free_case(each);
+}
+
 START_TEST(random_cases)
 {
     for (uint64_t seed = 0; seed < (quick ? 24 : 600); seed++) {
         struct filter_case each;
-        const int32_t *codes = NULL;
-        double step;
-        int32_t *expected;
 
         spectral_make_case(&each, seed);
-        expected = calloc((size_t)ref_voxels(each.extent), sizeof(*expected));
-        ck_assert_ptr_nonnull(expected);
-        ck_assert_msg(spectral_expect(lanes[0], &each, expected, &error) == 0, "%s", error.message);
-        ck_assert_msg(filter_run_codes(lanes[1], &each, &codes, &step, &error) == 0, "%s", error.message);
-        for (int64_t i = 0; i < ref_voxels(each.extent); i++)
-            ck_assert_msg(codes[i] == expected[i], "case %llu, voxel %lld: %d, not %d", (unsigned long long)seed,
-                          (long long)i, codes[i], expected[i]);
-        free(expected);
-        filter_free_case(&each);
+        compare(&each, seed);
+    }
+}
+
+END_TEST
+
+/* Lines of one, two and four per block, of all forms of the transforms. */
+START_TEST(long_cases)
+{
+    for (uint64_t seed = 0; seed < SPECTRAL_LONG_CASES; seed += quick ? 7 : 1) {
+        struct filter_case each;
+
+        spectral_make_long_case(&each, seed);
+        compare(&each, seed);
     }
 }
 
@@ -65,6 +84,7 @@ make_suite(void)
     TCase *parity = gpu_pair_case(suite, "parity");
 
     tcase_add_test(parity, random_cases);
+    tcase_add_test(parity, long_cases);
 #ifdef NOCTULE_CUDA
     gpu_add_faults(suite, any_call_may_fail);
 #endif

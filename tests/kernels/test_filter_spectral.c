@@ -100,29 +100,46 @@ END_TEST
 
 /* ---- filters ---- */
 
+static void
+compare(struct filter_case *each, uint64_t seed)
+{
+    const int64_t count = ref_voxels(each->extent);
+    int32_t *expected = allocate(count, sizeof(*expected));
+
+    ck_assert_msg(spectral_expect(variants[0].lane, each, expected, &error) == 0, "%s", error.message);
+    for (size_t i = 0; i < variant_count; i++) {
+        const int32_t *codes = NULL;
+        double step;
+
+        ck_assert_msg(filter_run_codes(variants[i].lane, each, &codes, &step, &error) == 0, "%s", error.message);
+        for (int64_t v = 0; v < count; v++)
+            ck_assert_msg(codes[v] == expected[v], "case %llu, %s, %d threads, voxel %lld: %d, not %d",
+                          (unsigned long long)seed, variants[i].isa, variants[i].threads, (long long)v, codes[v],
+                          expected[v]);
+    }
+    free(expected);
+    filter_free_case(each);
+}
+
 START_TEST(random_cases)
 {
     for (uint64_t seed = 0; seed < CASES / (uint64_t)test_share(); seed++) {
         struct filter_case each;
-        int64_t count;
-        int32_t *expected;
 
         spectral_make_case(&each, seed);
-        count = ref_voxels(each.extent);
-        expected = allocate(count, sizeof(*expected));
-        ck_assert_msg(spectral_expect(variants[0].lane, &each, expected, &error) == 0, "%s", error.message);
-        for (size_t i = 0; i < variant_count; i++) {
-            const int32_t *codes = NULL;
-            double step;
+        compare(&each, seed);
+    }
+}
 
-            ck_assert_msg(filter_run_codes(variants[i].lane, &each, &codes, &step, &error) == 0, "%s", error.message);
-            for (int64_t v = 0; v < count; v++)
-                ck_assert_msg(codes[v] == expected[v], "case %llu, %s, %d threads, voxel %lld: %d, not %d",
-                              (unsigned long long)seed, variants[i].isa, variants[i].threads, (long long)v, codes[v],
-                              expected[v]);
-        }
-        free(expected);
-        filter_free_case(&each);
+END_TEST
+
+START_TEST(long_cases)
+{
+    for (uint64_t seed = 0; seed < SPECTRAL_LONG_CASES / (uint64_t)test_share(); seed++) {
+        struct filter_case each;
+
+        spectral_make_long_case(&each, seed);
+        compare(&each, seed);
     }
 }
 
@@ -184,6 +201,7 @@ main(void)
     tcase_add_test(tcase, roots);
     tcase_add_test(tcase, plans);
     tcase_add_test(tcase, random_cases);
+    tcase_add_test(tcase, long_cases);
     tcase_add_test(tcase, refusals);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
