@@ -61,6 +61,16 @@ ptx_prefetch(const void *there)
     asm volatile("prefetch.global.L2 [%0];" ::"l"(there));
 }
 
+/* rsqrt: the inverse square root of a normal number, to about 20 bits. */
+__device__ static __forceinline__ double
+ptx_rsqrt(double x)
+{
+    double guess;
+
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(guess) : "d"(x));
+    return guess;
+}
+
 /* st, predicated instead of branched. The kernel must not read the memory. */
 template <typename Value>
 __device__ static __forceinline__ void

@@ -12,7 +12,8 @@ struct cuda_gabor {
     int angles;                                    /* that are filtered together */
     int64_t rows, columns, back, transfer, pooled; /* values per slice, slice, slice and angle, angle, slice */
     struct gabor_plan *device_plan, *host_plan;    /* per plane */
-    struct fft_value *roots[GABOR_PLANES][2], *host_roots[GABOR_PLANES][2];
+    struct fft_value *roots[GABOR_PLANES][2], *host_roots[GABOR_PLANES][2]; /* with turns */
+    int32_t *places[GABOR_PLANES][2], *host_places[GABOR_PLANES][2];
     double2 *row_memory, *column_memory, *back_memory;
     double *transfer_memory, *pooled_memory, *sums;
 };

@@ -137,22 +137,30 @@ spectral_is_outside(const struct spectral_plan *plan, const struct spectral_sums
     return plan->radial & ((plus > 4) | (plus < 0.25)) & ((minus > 4) | (minus < 0.25));
 }
 
+/* Returns the transfer function without -i, of a ring's gain. */
+SPECTRAL_INLINE double
+spectral_riesz(const struct spectral_plan *plan, const struct spectral_sums *sums, int64_t kz, double gain)
+{
+    double square, power;
+
+    if (plan->order == 0)
+        return gain;
+    square = sums->square + plan->axis[2].square[kz];
+    power = plan->order % 2 == 1 ? sqrt(square) : 1;
+    for (int i = 0; i < plan->order / 2; i++)
+        power = power * square;
+    return square > 0 ? gain * (sums->power * plan->axis[2].power[kz] * plan->factor / power) : 0;
+}
+
 /* Returns the transfer function without -i. */
 SPECTRAL_INLINE double
 spectral_gain(const struct spectral_plan *plan, const struct spectral_sums *sums, int64_t kz)
 {
     const struct spectral_axis *z = &plan->axis[2];
-    double gain = 1, square, power;
+    const double gain =
+        plan->radial ? (spectral_ring(sums->plus + z->plus[kz]) + spectral_ring(sums->minus + z->minus[kz])) / 2 : 1;
 
-    if (plan->radial)
-        gain = (spectral_ring(sums->plus + z->plus[kz]) + spectral_ring(sums->minus + z->minus[kz])) / 2;
-    if (plan->order == 0)
-        return gain;
-    square = sums->square + z->square[kz];
-    power = plan->order % 2 == 1 ? sqrt(square) : 1;
-    for (int i = 0; i < plan->order / 2; i++)
-        power = power * square;
-    return square > 0 ? gain * (sums->power * z->power[kz] * plan->factor / power) : 0;
+    return spectral_riesz(plan, sums, kz, gain);
 }
 
 #ifdef __cplusplus

@@ -10,63 +10,71 @@
 
 #include <algorithm>
 
+/* Places along y. */
+struct spectral_band {
+    int32_t first, end;
+};
+
 struct spectral_job {
     struct spectral_plan plan; /* tables in device memory */
     struct spectral_input input;
     struct image_extent extent;
     struct fft_tile tiles[3];
-    double2 *spectrum; /* rows of `pitch` */
-    int64_t pitch;
+    const struct spectral_band
+        *outside;      /* per k(x) that is kept: where the transfer function is 0; it grows with k(x) */
+    double2 *spectrum; /* at [k(x) / FFT_LINES][z][y][k(x) % FFT_LINES] */
     int32_t *codes;
     double scale; /* code / sum */
 };
 
-/* A pair of rows of a slice. */
-struct spectral_pair {
-    int64_t row; /* the first, of all slices */
-    bool exists, both;
-};
-
-__device__ static __forceinline__ struct spectral_pair
-spectral_pair_at(const struct spectral_job &job, int line)
+/* Returns the place of a value; along y, the next one is FFT_LINES apart. */
+__device__ static __forceinline__ int64_t
+spectral_place(const struct spectral_job &job, int kx, int64_t y, int64_t z)
 {
-    const int64_t pairs = (job.extent.rows + 1) / 2;
-    const int64_t at = ((int64_t)blockIdx.x << job.tiles[0].shift) + line, y = at % pairs * 2;
-
-    return {at / pairs * job.extent.rows + y, at < pairs * job.extent.slices, y + 1 < job.extent.rows};
+    return ((kx / FFT_LINES * job.extent.slices + z) * job.extent.rows + y) * FFT_LINES + kx % FFT_LINES;
 }
 
+__device__ static __forceinline__ bool
+spectral_is_outside_of(struct spectral_band band, int64_t y)
+{
+    return y >= band.first && y < band.end;
+}
+
+/* Transforms pairs of rows. A block has adjacent pairs of slice blockIdx.x. */
 template <bool FAST>
 __global__ void
 FFT_BOUNDS(FAST) spectral_rows(const __grid_constant__ struct spectral_job job)
 {
     extern __shared__ double2 spectral_lines[];
     const struct fft_tile &tile = job.tiles[0];
-    const int columns = tile.plan.side, line = fft_line(tile);
+    struct fft_space space = fft_space_of<FAST>(tile, spectral_lines);
+    const int columns = tile.plan.side, rows = (int)job.extent.rows;
+    const int y = (int)((blockIdx.y << tile.shift) + fft_line(tile)) * 2;
+    const bool has_first = y < rows, has_second = y + 1 < rows;
+    const int64_t slice = (int64_t)blockIdx.x * rows * columns;
+    double2 values[FFT_MOST];
 
-    spectral_along(tile, columns, [&](int l, int x) {
-        const struct spectral_pair pair = spectral_pair_at(job, l);
-        double2 value = make_double2(0, 0);
-
-        if (pair.exists)
-            value.x = spectral_value(job.input, pair.row * columns + x);
-        if (pair.exists && pair.both)
-            value.y = spectral_value(job.input, (pair.row + 1) * columns + x);
-        spectral_lines[x * tile.pitch + l] = value;
+    spectral_read(job.input, [&](const auto &read) {
+        fft_each<FAST>(tile, 0, [&](int x, int n, int) {
+            values[n] = make_double2(read(slice + (has_first ? y : 0) * columns + x),
+                                     read(slice + (has_second ? y + 1 : 0) * columns + x));
+        });
     });
     fft_run<FAST>(
-        tile, spectral_lines, [&](int i) { return spectral_lines[i * tile.pitch + line]; },
-        [&](int i, double2 value) { spectral_lines[i * tile.pitch + line] = value; });
-    spectral_along(tile, (int)job.plan.kept, [&](int l, int k) {
-        const struct spectral_pair pair = spectral_pair_at(job, l);
-        const double2 a = spectral_lines[k * tile.pitch + l];
-        const double2 b = spectral_lines[(k > 0 ? columns - k : 0) * tile.pitch + l];
+        tile, space,
+        [&](int, int n, int) { return make_double2(has_first ? values[n].x : 0, has_second ? values[n].y : 0); },
+        [&](int, double2 value, int, int slot) { space.now[slot] = value; });
+    __syncthreads();
+    spectral_along(
+        tile, (int)job.plan.kept, [&](int k) { return spectral_split(tile, space.now, k); },
+        [&](int k, const struct spectral_two &two) {
+            double2 *const to = job.spectrum + spectral_place(job, k, y, blockIdx.x);
 
-        if (pair.exists)
-            job.spectrum[pair.row * job.pitch + k] = make_double2((a.x + b.x) / 2, (a.y - b.y) / 2);
-        if (pair.exists && pair.both)
-            job.spectrum[(pair.row + 1) * job.pitch + k] = make_double2((a.y + b.y) / 2, (b.x - a.x) / 2);
-    });
+            if (has_first)
+                to[0] = two.first;
+            if (has_second)
+                to[FFT_LINES] = two.second;
+        });
 }
 
 template <bool FAST>
@@ -75,115 +83,157 @@ FFT_BOUNDS(FAST) spectral_rows_back(const __grid_constant__ struct spectral_job 
 {
     extern __shared__ double2 spectral_lines[];
     const struct fft_tile &tile = job.tiles[0];
-    const int columns = tile.plan.side, line = fft_line(tile);
+    struct fft_space space = fft_space_of<FAST>(tile, spectral_lines);
+    const int columns = tile.plan.side, rows = (int)job.extent.rows, kept = (int)job.plan.kept;
+    const int y = (int)((blockIdx.y << tile.shift) + fft_line(tile)) * 2;
+    const bool has_first = y < rows, has_second = y + 1 < rows;
+    const double2 *const first = job.spectrum + spectral_place(job, 0, has_first ? y : 0, blockIdx.x);
+    const double2 *const second = job.spectrum + spectral_place(job, 0, has_second ? y + 1 : 0, blockIdx.x);
+    int32_t *const to = job.codes + ((int64_t)blockIdx.x * rows + y) * columns;
 
-    spectral_along(tile, columns / 2 + 1, [&](int l, int k) {
-        const struct spectral_pair pair = spectral_pair_at(job, l);
-        double2 a = make_double2(0, 0), b = make_double2(0, 0);
+    spectral_along(
+        tile, columns / 2 + 1,
+        [&](int k) {
+            const int64_t from = spectral_place(job, k < kept ? k : 0, 0, 0);
 
-        if (pair.exists && k < job.plan.kept)
-            a = job.spectrum[pair.row * job.pitch + k];
-        if (pair.exists && pair.both && k < job.plan.kept)
-            b = job.spectrum[(pair.row + 1) * job.pitch + k];
-        if (k == 0 || 2 * k == columns)
-            a.y = b.y = 0;
-        else
-            spectral_lines[(columns - k) * tile.pitch + l] = make_double2(a.x + b.y, b.x - a.y);
-        spectral_lines[k * tile.pitch + l] = make_double2(a.x - b.y, a.y + b.x);
-    });
+            return spectral_two{first[from], second[from]};
+        },
+        [&](int k, const struct spectral_two &two) {
+            const bool is_zero = k >= kept, is_real = is_zero || k == 0 || 2 * k == columns;
+            const double2 a = make_double2(is_zero ? 0 : two.first.x, is_real ? 0 : two.first.y);
+            const double2 b = make_double2(is_zero ? 0 : two.second.x, is_real ? 0 : two.second.y);
+
+            space.now[fft_slot(tile, k) + fft_line(tile)] = make_double2(a.x - b.y, a.y + b.x);
+            if (k > 0 && 2 * k < columns)
+                space.now[fft_slot(tile, columns - k) + fft_line(tile)] = make_double2(a.x + b.y, b.x - a.y);
+        });
+    fft_swap(space);
     fft_run<FAST>(
-        tile, spectral_lines, [&](int i) { return fft_swapped(spectral_lines[i * tile.pitch + line]); },
-        [&](int i, double2 value) { spectral_lines[i * tile.pitch + line] = fft_swapped(value); });
-    spectral_along(tile, columns, [&](int l, int x) {
-        const struct spectral_pair pair = spectral_pair_at(job, l);
-        const double2 value = spectral_lines[x * tile.pitch + l];
-
-        if (pair.exists)
-            job.codes[pair.row * columns + x] = filter_code(value.x * job.scale);
-        if (pair.exists && pair.both)
-            job.codes[(pair.row + 1) * columns + x] = filter_code(value.y * job.scale);
-    });
+        tile, space, [&](int, int, int slot) { return fft_swapped(space.other[slot]); },
+        [&](int x, double2 value, int, int) { /* swapped */
+                                              if (has_first)
+                                                  to[x] = filter_code(value.y * job.scale);
+                                              if (has_second)
+                                                  to[columns + x] = filter_code(value.x * job.scale);
+        });
 }
 
-/* Transforms lines along an axis. A block has adjacent columns of row y along z, or of slice z along y. */
+/* The rings of a line along z, per place of half a turn: those of f, and those of f'. The others are equal, since f has
+ * equal squares at k and side - k, or side - 1 - k of an even side, and f' has that of f at side - k. */
+struct spectral_rings {
+    double *values;
+    int shift, side;
+};
+
+__device__ static __forceinline__ double
+spectral_ring_or_zero(double u)
+{
+    return u >= 0.25 && u <= 4 ? spectral_ring(u) : 0;
+}
+
+/* Ends with __syncthreads(). */
+__device__ static __forceinline__ void
+spectral_fill_rings(const struct spectral_rings &rings, const struct spectral_plan *plan,
+                    const struct spectral_sums *sums, int first, int next)
+{
+    for (int k = first; k < (rings.side + 1) / 2; k += next) {
+        const double square = plan->axis[2].plus[k];
+
+        rings.values[2 * k << rings.shift] = spectral_ring_or_zero(sums->plus + square);
+        rings.values[(2 * k + 1) << rings.shift] = spectral_ring_or_zero(sums->minus + square);
+    }
+    __syncthreads();
+}
+
+__device__ static __forceinline__ double
+spectral_rings_gain(const struct spectral_rings &rings, int k)
+{
+    const int half = (rings.side + 1) / 2, odd = rings.side % 2, opposite = k > 0 ? rings.side - k : 0;
+    const int plus = k < half ? k : rings.side - 1 + odd - k;
+    const int minus = opposite < half ? opposite : rings.side - 1 + odd - opposite;
+
+    return (rings.values[2 * plus << rings.shift] + rings.values[(2 * minus + 1) << rings.shift]) / 2;
+}
+
+/* Transforms lines along an axis. A block has adjacent columns of row y along z, or of slice z along y. Columns outside
+ * the transfer function, and their places, are neither written nor read. */
 template <bool FAST, bool FORWARD, bool INVERSE>
 __global__ void
 FFT_BOUNDS(FAST) spectral_across(const __grid_constant__ struct spectral_job job, int axis)
 {
     extern __shared__ double2 spectral_lines[];
     const struct fft_tile &tile = job.tiles[axis];
-    const int line = fft_line(tile);
-    const int64_t first = (int64_t)blockIdx.x << tile.shift, kx = first + line;
+    struct fft_space space = fft_space_of<FAST>(tile, spectral_lines);
+    const int first = (int)(blockIdx.y << tile.shift), kx = first + fft_line(tile);
     const bool exists = kx < job.plan.kept, filters = FORWARD && INVERSE;
-    const int64_t other = (int64_t)blockIdx.y + (int64_t)blockIdx.z * gridDim.y;
-    const int64_t stride = axis == 1 ? job.pitch : job.extent.rows * job.pitch;
-    double2 *const column = job.spectrum + kx + other * (axis == 1 ? job.extent.rows * job.pitch : job.pitch);
+    const int other = (int)blockIdx.x, stride = axis == 1 ? FFT_LINES : (int)job.extent.rows * FFT_LINES;
+    double2 *const column = job.spectrum + spectral_place(job, kx, axis == 1 ? 0 : other, axis == 1 ? other : 0);
 
-    if (other >= (axis == 1 ? job.extent.slices : job.extent.rows))
-        return;
-    /* Columns outside the transfer function, and their places, are neither written nor read. */
-    const auto is_outside = [&](int64_t x, int64_t y) {
-        return spectral_is_zero(&job.plan, job.plan.axis[0].plus[x] + job.plan.axis[1].plus[y],
-                                job.plan.axis[0].minus[x] + job.plan.axis[1].minus[y]);
-    };
-    bool empty = filters && axis == 2;
-    for (int64_t x = first; x < job.plan.kept && x < first + (1 << tile.shift) && empty; x++)
-        empty = is_outside(x, other);
-    if (empty)
+    if (first >= job.plan.kept || (axis == 2 && spectral_is_outside_of(job.outside[first], other)))
         return;
 
-    const struct spectral_sums sums = exists ? spectral_sums_at(&job.plan, kx, axis == 2 ? other : 0) : spectral_sums{};
-    const auto load = [&](int i) {
-        const bool skipped =
-            !exists || (!FORWARD && is_outside(kx, i)) || (filters && axis == 2 && is_outside(kx, other));
+    const struct spectral_band outside = job.outside[exists ? kx : first];
+    const struct spectral_sums sums = spectral_sums_at(&job.plan, exists ? kx : first, axis == 2 ? other : 0);
+    const bool skips = !exists || (axis == 2 && spectral_is_outside_of(outside, other));
+    const auto load = [&](int i, int, int slot) {
+        double2 value = make_double2(0, 0);
 
-        return skipped ? make_double2(0, 0) : column[i * stride];
+        if (!skips && (FORWARD || !spectral_is_outside_of(outside, i)))
+            value = column[i * stride];
+        return value;
     };
-    const auto store = [&](int i, double2 value) {
-        const bool skipped =
-            !exists || (!INVERSE && is_outside(kx, i)) || (filters && axis == 2 && is_outside(kx, other));
-
-        if (!skipped)
+    const auto store = [&](int i, double2 value, int, int slot) {
+        if (!skips && (INVERSE || !spectral_is_outside_of(outside, i)))
             column[i * stride] = value;
     };
-    const auto filter = [&](int i, double2 value) {
-        const struct spectral_sums own = axis == 2 || !exists ? sums : spectral_sums_at(&job.plan, kx, i);
-        const int kz = axis == 2 ? i : 0;
-        const bool is_zero = !exists || spectral_is_zero(&job.plan, own.plus + job.plan.axis[2].plus[kz],
-                                                         own.minus + job.plan.axis[2].minus[kz]);
-        const double gain = is_zero ? 0 : spectral_gain(&job.plan, &own, kz);
-
-        spectral_lines[i * tile.pitch + line] = job.plan.order % 2 == 1
-                                                    ? make_double2(value.y * gain, -(value.x * gain))
-                                                    : make_double2(value.x * gain, value.y * gain);
-    };
-
     if constexpr (FORWARD && INVERSE) {
-        const auto keep = [&](int i, double2 value) { spectral_lines[i * tile.pitch + line] = value; };
+        const bool shares = FAST && axis == 2 && job.plan.radial;
+        double2 values[FFT_MOST];
 
-        fft_run<FAST>(tile, spectral_lines, load, keep);
-        fft_copy(
-            tile, [&](int i) { return spectral_lines[i * tile.pitch + line]; }, filter);
+        fft_run<FAST>(tile, space, load, [&](int, double2 value, int n, int) { values[n] = value; });
+        __syncthreads();
+        const struct spectral_rings rings = {(double *)space.other + fft_line(tile), tile.shift, tile.plan.side};
+        if (shares)
+            spectral_fill_rings(rings, &job.plan, &sums, fft_first(tile), fft_next(tile));
+        fft_each<FAST>(tile, FAST ? tile.stages - 1 : 0, [&](int i, int n, int slot) {
+            const struct spectral_sums own =
+                filters && axis == 1 ? spectral_sums_at(&job.plan, exists ? kx : first, i) : sums;
+            const int kz = axis == 2 ? i : 0;
+            const double gain = shares ? spectral_riesz(&job.plan, &own, kz, spectral_rings_gain(rings, kz))
+                                       : spectral_gain(&job.plan, &own, kz);
+
+            space.now[slot] = job.plan.order % 2 == 1 ? make_double2(values[n].y * gain, -(values[n].x * gain))
+                                                      : make_double2(values[n].x * gain, values[n].y * gain);
+        });
+        __syncthreads();
+        fft_swap(space);
         fft_run<FAST>(
-            tile, spectral_lines, [&](int i) { return fft_swapped(spectral_lines[i * tile.pitch + line]); },
-            [&](int i, double2 value) { store(i, fft_swapped(value)); });
+            tile, space, [&](int, int, int slot) { return fft_swapped(space.other[slot]); },
+            [&](int i, double2 value, int n, int slot) { store(i, fft_swapped(value), n, slot); });
     } else if constexpr (FORWARD)
-        fft_run<FAST>(tile, spectral_lines, load, store);
+        fft_run<FAST>(tile, space, load, store);
     else
         fft_run<FAST>(
-            tile, spectral_lines, [&](int i) { return fft_swapped(load(i)); },
-            [&](int i, double2 value) { store(i, fft_swapped(value)); });
+            tile, space, [&](int i, int n, int slot) { return fft_swapped(load(i, n, slot)); },
+            [&](int i, double2 value, int n, int slot) { store(i, fft_swapped(value), n, slot); });
 }
 
 struct cuda_spectral {
     struct filter_demand demand; /* first: filter.h */
     struct spectral_plan plan;
     struct cuda_gabor gabor;
-    int64_t pitch;
     double *tables[3], *host_tables[3];
+    struct fft_value *roots[3], *host_roots[3]; /* with turns */
+    struct spectral_band *outside, *host_outside;
     double2 *spectrum;
     int32_t *values, *codes, *host_codes;
 };
+
+static int64_t
+spectral_groups(const struct spectral_plan *plan)
+{
+    return (plan->kept + FFT_LINES - 1) / FFT_LINES;
+}
 
 static struct cuda_spectral *
 cuda_spectral_state(const struct kernels_lane *lane)
@@ -207,7 +257,6 @@ cuda_spectral_needs(struct kernels_lane *lane, const void *demand)
     }
     if (spectral_plan_make(&own->demand, &lane->extent, &own->plan) != 0)
         own->plan = {};
-    own->pitch = (own->plan.kept + FFT_LINES - 1) / FFT_LINES * FFT_LINES;
     return true;
 }
 
@@ -231,8 +280,13 @@ cuda_spectral_place(struct kernels_lane *lane, struct kernels_memory *memory)
 
         cuda_take(&memory->device, &own->tables[axis], count);
         cuda_take(&memory->host, &own->host_tables[axis], count);
+        cuda_take(&memory->device, &own->roots[axis], (size_t)own->plan.axis[axis].fft.side * (1 + FFT_TURNS));
+        cuda_take(&memory->host, &own->host_roots[axis], (size_t)own->plan.axis[axis].fft.side * (1 + FFT_TURNS));
     }
-    cuda_take(&memory->device, &own->spectrum, (size_t)(own->pitch * extent->rows * extent->slices));
+    cuda_take(&memory->device, &own->outside, (size_t)own->plan.kept);
+    cuda_take(&memory->host, &own->host_outside, (size_t)own->plan.kept);
+    cuda_take(&memory->device, &own->spectrum,
+              (size_t)(spectral_groups(&own->plan) * FFT_LINES * extent->rows * extent->slices));
 }
 
 static void
@@ -264,20 +318,18 @@ spectral_blocks(int64_t lines, const struct fft_tile &tile)
     return (unsigned)((lines + (1 << tile.shift) - 1) >> tile.shift);
 }
 
-/* Returns a grid with a block per group of columns and place of the other axis. */
+/* Returns a grid with a block per place of the other axis and group of columns. */
 static dim3
 spectral_grid(const struct spectral_job *job, int axis)
 {
-    const int64_t others = axis == 1 ? job->extent.slices : job->extent.rows, most = 32768;
-
-    return dim3(spectral_blocks(job->plan.kept, job->tiles[axis]), (unsigned)std::min(others, most),
-                (unsigned)((others + most - 1) / most));
+    return dim3((unsigned)(axis == 1 ? job->extent.slices : job->extent.rows),
+                spectral_blocks(job->plan.kept, job->tiles[axis]));
 }
 
 static int
 spectral_queue_kernels(struct cuda_lane *lane, const struct spectral_job *job, bool in_slice, struct error *error)
 {
-    const dim3 rows(spectral_blocks((job->extent.rows + 1) / 2 * job->extent.slices, job->tiles[0]));
+    const dim3 rows((unsigned)job->extent.slices, spectral_blocks((job->extent.rows + 1) / 2, job->tiles[0]));
     const dim3 along_y = spectral_grid(job, 1), along_z = spectral_grid(job, 2);
     int rc = spectral_launch(lane, job, 0, rows, error, spectral_rows<true>, spectral_rows<false>);
 
@@ -297,6 +349,26 @@ spectral_queue_kernels(struct cuda_lane *lane, const struct spectral_job *job, b
                                   spectral_across<false, false, true>, 1);
     }
     return rc ? rc : spectral_launch(lane, job, 0, rows, error, spectral_rows_back<true>, spectral_rows_back<false>);
+}
+
+/* Fills the places where the transfer function is 0. Both distances from its centre grow with k(x), and along y up to the
+ * middle, at which all of these places begin. */
+static void
+spectral_fill_outside(const struct spectral_plan *plan, struct spectral_band *outside)
+{
+    const struct spectral_axis *x = &plan->axis[0], *y = &plan->axis[1];
+    struct spectral_band band = {y->fft.side / 2, y->fft.side / 2};
+    const auto is_zero = [&](int64_t kx, int32_t ky) {
+        return plan->radial && x->plus[kx] + y->plus[ky] > 4 && x->minus[kx] + y->minus[ky] > 4;
+    };
+
+    for (int64_t kx = 0; kx < plan->kept; kx++) {
+        while (band.first > 0 && is_zero(kx, band.first - 1))
+            band.first--;
+        while (band.end < y->fft.side && is_zero(kx, band.end))
+            band.end++;
+        outside[kx] = band;
+    }
 }
 
 int
@@ -326,16 +398,23 @@ cuda_spectral_queue(struct cuda_lane *lane, const struct filter_task *filter, in
     if (own->demand.options.kind == FILTER_GABOR)
         return cuda_gabor_queue(lane, &own->gabor, &job.input, filter->step, own->codes, error);
     job.plan = own->plan;
-    for (int axis = 0; axis < 3; axis++) {
+    for (int axis = 0; axis < 3; axis++)
         spectral_fill(&own->demand, &job.plan, axis, own->host_tables[axis]);
+    spectral_fill_outside(&job.plan, own->host_outside);
+    CUDA_SEND(lane, own->outside, own->host_outside, (size_t)job.plan.kept);
+    job.outside = own->outside;
+    for (int axis = 0; axis < 3; axis++) {
         CUDA_SEND(lane, own->tables[axis], own->host_tables[axis],
                   (size_t)job.plan.axis[axis].fft.side * SPECTRAL_TABLE);
         spectral_point(&job.plan.axis[axis], own->tables[axis]);
+        fft_fill_turns(job.plan.axis[axis].fft.side, own->host_roots[axis]);
+        CUDA_SEND(lane, own->roots[axis], own->host_roots[axis],
+                  (size_t)job.plan.axis[axis].fft.side * (1 + FFT_TURNS));
+        job.plan.axis[axis].fft.roots = own->roots[axis];
         job.tiles[axis] = fft_tile_of(&job.plan.axis[axis].fft);
     }
     job.extent = lane->base.extent;
     job.spectrum = own->spectrum;
-    job.pitch = own->pitch;
     job.codes = own->codes;
     return spectral_queue_kernels(lane, &job, own->demand.options.in_slice, error);
 }

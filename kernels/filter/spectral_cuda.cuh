@@ -14,37 +14,65 @@ struct spectral_input {
     struct filter_request request;
 };
 
-/* Returns a clipped value. */
-__device__ static __forceinline__ int32_t
-spectral_value(const struct spectral_input &input, int64_t voxel)
+/* Calls use(read) with a function that returns the clipped value of a voxel, without branches. */
+template <typename Use>
+__device__ static __forceinline__ void
+spectral_read(const struct spectral_input &input, const Use &use)
 {
-    int32_t stored;
+    const struct filter_request &request = input.request;
+    const bool is_signed = input.pixel == IMAGE_INT16;
 
     if (input.values)
-        return filter_clip(&input.request, input.values[voxel]);
-    if (input.pixel == IMAGE_UINT8)
-        stored = ((const uint8_t *)input.voxels)[voxel];
+        use([&](int64_t voxel) { return filter_clip(&request, input.values[voxel]); });
+    else if (input.pixel == IMAGE_UINT8)
+        use([&](int64_t voxel) { return filter_value(&request, ((const uint8_t *)input.voxels)[voxel]); });
     else
-        stored = input.pixel == IMAGE_INT16 ? ((const int16_t *)input.voxels)[voxel]
-                                            : ((const uint16_t *)input.voxels)[voxel];
-    return filter_value(&input.request, stored);
+        use([&](int64_t voxel) {
+            const int32_t stored = ((const uint16_t *)input.voxels)[voxel];
+
+            return filter_value(&request, is_signed ? (int16_t)stored : stored);
+        });
 }
 
-/* Calls body(line, i) for the `count` values of each line of the block, with adjacent threads at adjacent i. Ends with
+/* Calls store(i, load(i)) for the first `count` values of the thread's line. Some values are loaded before they are
+ * stored, so that reads do not wait for each other. Calls load(count - 1) for values that do not exist. Ends with
  * __syncthreads(). */
-template <typename Body>
+template <typename Load, typename Store>
 __device__ static __forceinline__ void
-spectral_along(const struct fft_tile &tile, int count, const Body &body)
+spectral_along(const struct fft_tile &tile, int count, const Load &load, const Store &store)
 {
-    const int lane = (int)threadIdx.x % 32, spans = (count + 31) / 32;
+    enum { TOGETHER = 4 };
 
-    for (int unit = (int)threadIdx.x / 32; unit < spans << tile.shift; unit += (int)blockDim.x / 32) {
-        const int i = (unit >> tile.shift) * 32 + lane;
+    const int next = fft_next(tile);
 
-        if (i < count)
-            body(unit & ((1 << tile.shift) - 1), i);
+    for (int first = fft_first(tile); first < count; first += TOGETHER * next) {
+        decltype(load(0)) values[TOGETHER];
+
+#pragma unroll
+        for (int n = 0; n < TOGETHER; n++)
+            values[n] = load(first + n * next < count ? first + n * next : count - 1);
+#pragma unroll
+        for (int n = 0; n < TOGETHER; n++)
+            if (first + n * next < count)
+                store(first + n * next, values[n]);
     }
     __syncthreads();
+}
+
+/* Values of a pair of lines. */
+struct spectral_two {
+    double2 first, second;
+};
+
+/* Returns the transforms of two real lines from place k of the transform of first + i second, the thread's line in shared
+ * memory. */
+__device__ static __forceinline__ struct spectral_two
+spectral_split(const struct fft_tile &tile, const double2 *memory, int k)
+{
+    const double2 a = memory[fft_slot(tile, k) + fft_line(tile)];
+    const double2 b = memory[fft_slot(tile, k > 0 ? tile.plan.side - k : 0) + fft_line(tile)];
+
+    return {make_double2((a.x + b.x) / 2, (a.y - b.y) / 2), make_double2((a.y + b.y) / 2, (b.x - a.x) / 2)};
 }
 
 /* Queues a filter whose codes stay in device memory. Sets *codes to them. */

@@ -37,6 +37,12 @@ ptx_prefetch(const void *)
 {
 }
 
+static inline double
+ptx_rsqrt(double x)
+{
+    return 1 / sqrt(x);
+}
+
 template <typename Value>
 static inline void
 ptx_store(Value *to, Value value, bool wanted)
