@@ -466,6 +466,18 @@ struct queue_prior_value {
     double value;
 };
 
+/* A segment of an earlier study of the patient that has a Tracking UID, by any pipeline. */
+struct queue_tracked {
+    char *uid, *label;
+    struct queue_prior prior;
+};
+
+/* Lists at most QUEUE_TRACKED_MAX of them, the latest study first. */
+enum { QUEUE_TRACKED_MAX = 500 };
+
+int queue_tracked_segments(struct queue *queue, int64_t job_id, struct queue_tracked **segments, size_t *count);
+void queue_free_tracked(struct queue_tracked *segments, size_t count);
+
 /* Finds the earlier result, and notes it with the job. Clear it after use. */
 int queue_find_prior(struct queue *queue, int64_t job_id, struct queue_prior *prior);
 void queue_prior_clear(struct queue_prior *prior);
@@ -550,6 +562,8 @@ struct queue_segment {
     double mean, minimum, maximum;
     int64_t first[3], last[3]; /* the box: column, row, slice, from 0; last < first: no voxel */
     double centroid[3];        /* mm, patient coordinates (LPS) */
+    const char *tracking_uid;  /* of an annotation object; "" or NULL: unset */
+    int64_t prior;             /* the job that it was compared with by it; 0: unset */
 };
 
 /* A broken expectation. */
@@ -832,7 +846,7 @@ enum queue_delivery_state {
     QUEUE_DELIVERY_SENT,
     QUEUE_DELIVERY_DELAYED,
     QUEUE_DELIVERY_FAILED,
-    QUEUE_DELIVERY_REVIEW, /* a person must decide whether it may leave */
+    QUEUE_DELIVERY_REVIEW,    /* a person must decide whether it may leave */
     QUEUE_DELIVERY_CANCELLED, /* no longer wanted: another job replaced its own */
 };
 
@@ -920,8 +934,8 @@ int queue_confirm_images(struct queue *queue, int64_t delivery_id, int64_t confi
  */
 int queue_hold_delivery(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt, int64_t now_ms);
 int queue_accept_delivery(struct queue *queue, int64_t delivery_id, const char *seen, const char *by, int64_t now_ms);
-int queue_reject_delivery(struct queue *queue, int64_t delivery_id, const char *seen, const char *reason, const char *by,
-                          int64_t now_ms);
+int queue_reject_delivery(struct queue *queue, int64_t delivery_id, const char *seen, const char *reason,
+                          const char *by, int64_t now_ms);
 /* SENDING -> PENDING, attempts - 1: returned untried (drain, or a sender that did not begin it). */
 int queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *why, int64_t now_ms);
 

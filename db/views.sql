@@ -81,13 +81,15 @@ SELECT g.job_id AS job, g.number AS segment, g.label, g.method, g.voxels, round(
     round(g.x_mm, 6) + 0.0 AS x_mm, round(g.y_mm, 6) + 0.0 AS y_mm, round(g.z_mm, 6) + 0.0 AS z_mm,
     j.pipeline, j.stack, s.series_uid, s.description AS series_description, j.revision, j.state,
     j.ended_at AS measured_at, j.superseded_by,
-    j.prior_id AS prior_job,
-    (SELECT p.study_date FROM job o JOIN series p ON p.id = o.series_id WHERE o.id = j.prior_id) AS prior_study_date,
+    coalesce(g.prior_id, j.prior_id) AS prior_job,
+    (SELECT p.study_date FROM job o JOIN series p ON p.id = o.series_id WHERE o.id = coalesce(g.prior_id, j.prior_id))
+        AS prior_study_date,
     (SELECT f.value FROM feature f JOIN feature_definition d ON d.id = f.definition_id WHERE f.job_id = g.job_id
         AND f.segment_number = g.number AND d.family = 'change' AND d.name = 'volume_change') AS volume_change_ml,
     (SELECT f.value FROM feature f JOIN feature_definition d ON d.id = f.definition_id WHERE f.job_id = g.job_id
         AND f.segment_number = g.number AND d.family = 'change' AND d.name = 'volume_relative_change')
-        AS volume_change_percent
+        AS volume_change_percent,
+    g.tracking_uid
 FROM segment g
 JOIN job j ON j.id = g.job_id
 JOIN series s ON s.id = j.series_id;

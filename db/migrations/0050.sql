@@ -64,3 +64,8 @@ CREATE INDEX delivery_destination ON delivery (destination, state, sent_at);
 CREATE INDEX delivery_state ON delivery (state, sent_at);
 CREATE INDEX delivery_transaction ON delivery (transaction_uid, sop_instance_uid) WHERE transaction_uid <> '';
 CREATE INDEX delivery_requested ON delivery (destination, requested_at, id) WHERE commitment = 'REQUESTED';
+
+-- Segments of an annotation object that names its findings: the Tracking UID, and the job whose segment has the same one.
+ALTER TABLE segment ADD COLUMN tracking_uid TEXT NOT NULL DEFAULT ''; -- '': the segment has none
+ALTER TABLE segment ADD COLUMN prior_id INTEGER REFERENCES job (id) ON DELETE SET NULL; -- NULL: that of the job
+CREATE INDEX segment_prior ON segment (prior_id) WHERE prior_id IS NOT NULL;

@@ -130,17 +130,19 @@ static int
 features_add_segment(struct queue *queue, int64_t job_id, const struct queue_segment *segment)
 {
     const struct queue_segment *s = segment;
-    int rc = database_run(&queue->db,
-                          "INSERT INTO segment (job_id, number, label, method, voxels, volume_ml, mean, minimum, "
-                          "maximum, unit, first_column, first_row, first_slice, last_column, last_row, last_slice, "
-                          "x_mm, y_mm, z_mm) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                          VALUES(value_int(job_id), value_int(s->number), value_text(s->label), value_text(s->method),
-                                 value_int(s->voxels), value_measured(s->millilitres), value_measured(s->mean),
-                                 value_measured(s->minimum), value_measured(s->maximum), value_text(s->unit),
-                                 value_box(s, s->first, 0), value_box(s, s->first, 1), value_box(s, s->first, 2),
-                                 value_box(s, s->last, 0), value_box(s, s->last, 1), value_box(s, s->last, 2),
-                                 value_measured(s->centroid[0]), value_measured(s->centroid[1]),
-                                 value_measured(s->centroid[2])));
+    int rc = database_run(
+        &queue->db,
+        "INSERT INTO segment (job_id, number, label, method, voxels, volume_ml, mean, minimum, "
+        "maximum, unit, first_column, first_row, first_slice, last_column, last_row, last_slice, "
+        "x_mm, y_mm, z_mm, tracking_uid, prior_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+        "(SELECT id FROM job WHERE id = ?))",
+        VALUES(value_int(job_id), value_int(s->number), value_text(s->label), value_text(s->method),
+               value_int(s->voxels), value_measured(s->millilitres), value_measured(s->mean),
+               value_measured(s->minimum), value_measured(s->maximum), value_text(s->unit), value_box(s, s->first, 0),
+               value_box(s, s->first, 1), value_box(s, s->first, 2), value_box(s, s->last, 0), value_box(s, s->last, 1),
+               value_box(s, s->last, 2), value_measured(s->centroid[0]), value_measured(s->centroid[1]),
+               value_measured(s->centroid[2]), value_text(s->tracking_uid ? s->tracking_uid : ""),
+               value_int(s->prior)));
     if (rc == -EEXIST)
         return database_refuse(&queue->db, -EEXIST, "segment %d is there twice", s->number);
     return rc;

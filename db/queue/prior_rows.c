@@ -49,6 +49,66 @@ queue_find_prior(struct queue *queue, int64_t job_id, struct queue_prior *prior)
                         VALUES(value_int(job_id), value_id(prior->job)));
 }
 
+static const struct database_shape tracked_shape = DATABASE_SHAPE(
+    "earlier segment", struct queue_tracked, {DATABASE_TEXT, offsetof(struct queue_tracked, uid)},
+    {DATABASE_TEXT, offsetof(struct queue_tracked, label)}, {DATABASE_INT64, offsetof(struct queue_tracked, prior.job)},
+    {DATABASE_INT32, offsetof(struct queue_tracked, prior.days)},
+    {DATABASE_BOOL, offsetof(struct queue_tracked, prior.same_programs)},
+    {DATABASE_TEXT, offsetof(struct queue_tracked, prior.study_date)},
+    {DATABASE_TEXT, offsetof(struct queue_tracked, prior.settings)});
+
+DATABASE_FREE(queue_free_tracked, queue_tracked, tracked_shape)
+
+int
+queue_tracked_segments(struct queue *queue, int64_t job_id, struct queue_tracked **segments, size_t *count)
+{
+    return queue_list(queue,
+                      "SELECT g.tracking_uid, g.label, o.id, CAST(" DAY("s.study_date") " - " DAY(
+                          "p.study_date") " AS INTEGER), " PROGRAMS("o") " IS " PROGRAMS("n") ", p.study_date, c.text "
+                                                                                              "FROM job n JOIN series "
+                                                                                              "s ON s.id = n.series_id "
+                                                                                              "JOIN series p ON "
+                                                                                              "p.patient_id = "
+                                                                                              "s.patient_id AND "
+                                                                                              "p.study_uid <> "
+                                                                                              "s.study_uid "
+                                                                                              "JOIN job o ON "
+                                                                                              "o.series_id = p.id JOIN "
+                                                                                              "segment g ON g.job_id = "
+                                                                                              "o.id AND g.tracking_uid "
+                                                                                              "<> '' "
+                                                                                              "JOIN settings c ON c.id "
+                                                                                              "= o.settings_id "
+                                                                                              "WHERE n.id = ?1 AND "
+                                                                                              "s.patient_id <> '' AND "
+                                                                                              "o.state IN ('DONE', "
+                                                                                              "'EMPTY') "
+                                                                                              "AND o.superseded_by IS "
+                                                                                              "NULL AND " DAY("p.study_"
+                                                                                                              "date") " < " DAY(
+                                                                                                  "s.study_date") " "
+                                                                                                                  "ORDE"
+                                                                                                                  "R "
+                                                                                                                  "BY "
+                                                                                                                  "p."
+                                                                                                                  "stud"
+                                                                                                                  "y_"
+                                                                                                                  "date"
+                                                                                                                  " DES"
+                                                                                                                  "C, "
+                                                                                                                  "o."
+                                                                                                                  "id "
+                                                                                                                  "DESC"
+                                                                                                                  ", "
+                                                                                                                  "g."
+                                                                                                                  "numb"
+                                                                                                                  "er "
+                                                                                                                  "LIMI"
+                                                                                                                  "T "
+                                                                                                                  "?2",
+                      VALUES(value_int(job_id), value_int(QUEUE_TRACKED_MAX)), &tracked_shape, segments, count);
+}
+
 int
 queue_prior_values(struct queue *queue, int64_t job_id, struct queue_prior_value **values, size_t *count)
 {

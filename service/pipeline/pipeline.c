@@ -734,6 +734,7 @@ measure_texture(struct job *job)
     const struct changes_request changes = {.pipeline = job->pipeline,
                                             .spec = job->spec,
                                             .masks = job->segmentation.masks,
+                                            .segments = job->report->segments,
                                             .spacing = stack->has_geometry ? stack->spacing : NULL};
     if (job->pipeline->texture_count == 0 && conf_measured_regions(job->pipeline) == 0)
         return 0;

@@ -65,6 +65,7 @@ struct pipeline_segment {
     int32_t region_number, regions;
     char absent[sizeof(((struct error *)NULL)->message)]; /* reason for having no voxel; "" */
     struct pipeline_object object;
+    int64_t prior; /* the job that it was compared with by its Tracking UID; 0: the one of its job */
 };
 
 /* The stack in the files. */

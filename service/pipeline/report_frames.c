@@ -132,6 +132,8 @@ report_write_segments(struct proto_writer *writer, int64_t job, const struct pip
             .x = measures->centroid[0],
             .y = measures->centroid[1],
             .z = measures->centroid[2],
+            .tracking_uid = segment->object.changed ? "" : segment->object.tracking_uid,
+            .prior = segment->prior,
         };
         if (segment->number > 0)
             message_add_segment(writer, &row);

@@ -4,10 +4,11 @@ report, the page of the job and the API; reasons where no change can be measured
 import json
 import subprocess
 
+import highdicom
 import numpy as np
 import pydicom
 import pytest
-from conftest import BIN, drop, wait_for
+from conftest import BIN, drop, phantom, wait_for
 from test_page import Site, settings_of
 from test_sr import children, one
 from texture_runs import TYPE, features, measurements_of, series
@@ -136,3 +137,67 @@ def test_a_change_needs_the_same_settings(daemon, tmp_path):
     second = process(d, study(tmp_path, "second", "20250301", 15))
     assert changes(d, second) == {**dict.fromkeys(REASONS, "PRIOR_DIFFERS"), "days_since_prior": 367.0}
     assert d.query("SELECT prior_job FROM v_jobs WHERE job = ?", second)[0]["prior_job"] == first
+
+
+# ------------------------------------------------------------------------------- Tracking UIDs --
+
+DRAWN = """{{ name = "NAME"; changes = true; min_slices = 3; results = [ "seg" ];
+    segments = ( {{ label = "LABEL"; method = "object"; object = {{ kind = "seg"; roi = "Lesion"; }}; TYPE }} ); }}"""
+TRACKED = ("pipelines = ( " + ", ".join(DRAWN.replace("NAME", name).replace("LABEL", label)
+                                        for name, label in (("p", "Lesion"), ("q", "Lesion"), ("r", "Node"))) + " );\n"
+           "rules = ( " + ", ".join('{{ match = {{ description = "by NAME"; }}; pipeline = "NAME"; }}'.replace("NAME", name)
+                                    for name in "pqr") + " );")
+
+
+def drawn(site, folder, name, pipeline, date, voxels, uid):
+    """A study with a SEG by highdicom: a row of voxels with this Tracking UID. Returns its job, and the ml of a voxel."""
+    d = site.daemon
+    count = len(d.jobs())
+    files = sorted(phantom(folder / name, "--size", "32x32x6", "--seed", str(len(name))))
+    images = []
+    for path in files:
+        image = pydicom.dcmread(path)
+        image.PatientID, image.StudyDate, image.SeriesDescription = "P1", date, f"by {pipeline}"
+        image.StudyInstanceUID, image.SeriesInstanceUID = f"1.2.826.0.1.{date}", f"1.2.826.0.1.{date}.1"
+        image.SOPInstanceUID = image.file_meta.MediaStorageSOPInstanceUID = f"1.2.826.0.1.{date}.1.{image.InstanceNumber}"
+        image.save_as(path)
+        images.append(image)
+    images.sort(key=lambda image: float(image.ImagePositionPatient[2]))
+    pixels = np.zeros((len(images), 32, 32), np.uint8)
+    pixels[2, 10, 3:3 + voxels] = 1
+    code = highdicom.sr.CodedConcept
+    finding = highdicom.seg.SegmentDescription(1, "Lesion", code("49755003", "SCT", "Morphologically Altered Structure"),
+                                               code("4147007", "SCT", "Mass"), "MANUAL", tracking_id="lesion", tracking_uid=uid)
+    seg = folder / f"{name}.seg.dcm"
+    highdicom.seg.Segmentation(images, pixels, "BINARY", [finding], f"1.2.826.0.1.{date}.2", 2, f"1.2.826.0.1.{date}.2.1", 1, "Someone",
+                               "Else", "1", "7").save_as(seg)
+    drop(files, d.inbox / name)
+    drop([seg], d.inbox / name)
+    wait_for(lambda: len(d.jobs()) == count + 1 and d.jobs()[-1]["state"] == "DONE", 120, "the job")
+    step = float(images[1].ImagePositionPatient[2]) - float(images[0].ImagePositionPatient[2])
+    return d.jobs()[-1]["job"], np.prod(images[0].PixelSpacing) * step / 1000
+
+
+def test_a_finding_is_followed_by_its_tracking_uid(daemon, tmp_path):
+    site = Site(daemon, settings=settings_of(tmp_path / "daemon0" / "root", TRACKED).replace("TYPE", TYPE)).start()
+    d = site.daemon
+    first, _ = drawn(site, tmp_path, "a", "p", "20230101", 10, "1.2.66.1")
+    assert changes(d, first, "Lesion")["volume_change"] == "NO_PRIOR"
+    # The same name and pipeline, and another finding: there is no change of it.
+    second, _ = drawn(site, tmp_path, "bb", "p", "20240101", 5, "1.2.66.2")
+    assert changes(d, second, "Lesion") == {"days_since_prior": 365.0, "volume_change": "PRIOR_LACKS_IT",
+                                            "volume_relative_change": "PRIOR_LACKS_IT"}
+    # The same finding by a pipeline of another name with the same settings; its latest study is not the patient's latest.
+    third, voxel = drawn(site, tmp_path, "ccc", "q", "20250101", 15, "1.2.66.1")
+    rows = {row["job"]: row for row in d.query("SELECT * FROM v_segments")}
+    assert changes(d, third, "Lesion") == {"days_since_prior": 731.0, "volume_change": pytest.approx(5 * voxel, rel=1e-5),
+                                           "volume_relative_change": pytest.approx(50.0)}
+    assert (rows[third]["prior_job"], rows[third]["prior_study_date"]) == (first, "20230101")
+    assert [rows[job]["tracking_uid"] for job in (first, second, third)] == ["1.2.66.1", "1.2.66.2", "1.2.66.1"]
+    # Other settings are not compared.
+    fourth, _ = drawn(site, tmp_path, "dddd", "r", "20260101", 20, "1.2.66.1")
+    assert changes(d, fourth, "Node") == {"days_since_prior": 365.0, "volume_change": "PRIOR_DIFFERS",
+                                          "volume_relative_change": "PRIOR_DIFFERS"}
+    assert d.query("SELECT prior_job FROM v_segments WHERE job = ?", fourth)[0]["prior_job"] == third
+    page = site.text(f"job?id={third}")
+    assert "Relative change of Volume" in page

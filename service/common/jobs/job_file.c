@@ -59,6 +59,8 @@ job_spec_write(const struct job_spec *spec, const char *path)
         keyed_put(text.out, "prior", spec->prior);
     for (size_t i = 0; i < spec->prior_value_count; i++)
         keyed_put(text.out, "prior_value", spec->prior_values[i]);
+    for (size_t i = 0; i < spec->tracked_count; i++)
+        keyed_put(text.out, "prior_tracked", spec->tracked[i]);
     fprintf(text.out, "end %zu\n", spec->input_count + spec->object_count + spec->mask_count);
     error = text_close(&text);
     if (error == 0)
@@ -77,7 +79,8 @@ job_spec_write(const struct job_spec *spec, const char *path)
 struct job_reader {
     struct keyed_reader text;
     struct job_spec *spec;
-    size_t input_rooms[2], object_capacity, mask_capacity, accepted_capacity, earlier_capacity, prior_capacity;
+    size_t input_rooms[2], object_capacity, mask_capacity, accepted_capacity, earlier_capacity, prior_capacity,
+        tracked_capacity;
     bool has_id, ended;
 };
 
@@ -203,6 +206,8 @@ job_take_line(struct job_reader *reader)
         return job_take_slices(reader, text);
     if (strcmp(key, "earlier") == 0)
         return job_take_earlier(reader, text);
+    if (strcmp(key, "prior_tracked") == 0)
+        return keyed_take_item(&reader->text, text, &spec->tracked, &spec->tracked_count, &reader->tracked_capacity);
     if (strcmp(key, "prior_value") == 0)
         return keyed_take_item(&reader->text, text, &spec->prior_values, &spec->prior_value_count,
                                &reader->prior_capacity);
@@ -296,6 +301,9 @@ job_spec_free(struct job_spec *spec)
     for (size_t i = 0; i < spec->prior_value_count; i++)
         free(spec->prior_values[i]);
     free(spec->prior_values);
+    for (size_t i = 0; i < spec->tracked_count; i++)
+        free(spec->tracked[i]);
+    free(spec->tracked);
     free(spec->prior);
     free(spec->stack);
     free(spec->settings);

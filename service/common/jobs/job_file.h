@@ -25,6 +25,7 @@
  *     earlier sr.dcm 2.25.7 2.25.8 1.2.3 1.2.840.10008.5.1.4.1.1.88.34 2.25.5 2.25.6 1.2.3 1.2.840.10008.5.1.4.1.1.88.22
  *     prior 5 364 20250102 same
  *     prior_value Brain\x09volume\x09ml\x091412.5
+ *     prior_tracked 2.25.1\x095\x09364\x09same\x09Lesion 1\x09volume\x09ml\x092.5
  *     end 3
  *
  * A line that begins with a tab continues the value of the line before it, after a line break.
@@ -77,6 +78,8 @@ struct job_spec {
     char *prior;         /* "JOB DAYS DATE same|other": the earlier study of the job, see job_file.h; NULL: none */
     char **prior_values; /* of its segments, as in the file */
     size_t prior_value_count;
+    char **tracked; /* values of segments of earlier studies by their Tracking UID, as in the file */
+    size_t tracked_count;
     int64_t corrects;       /* job whose masks the last object corrects, or 0 */
     struct job_mask *masks; /* one per program that the pipeline names */
     size_t mask_count;

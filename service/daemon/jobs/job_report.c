@@ -4,6 +4,7 @@
  */
 #include "service/daemon/jobs/job_attempt.h"
 
+#include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
@@ -267,7 +268,8 @@ job_report_is_box(const struct queue_segment *segment)
 static bool
 job_report_is_segment(const struct message_segment *message, const struct queue_segment *segment)
 {
-    return job_report_is_int32(message->number) && message->number > 0 && message->voxels >= 0 &&
+    return job_report_is_int32(message->number) && message->number > 0 && message->voxels >= 0 && message->prior >= 0 &&
+           (!*message->tracking_uid || text_is_uid(message->tracking_uid)) &&
            (isnan(message->millilitres) || (isfinite(message->millilitres) && message->millilitres >= 0)) &&
            !isinf(message->mean) && !isinf(message->minimum) && !isinf(message->maximum) && !isinf(message->x) &&
            !isinf(message->y) && !isinf(message->z) && /* NAN: unknown */
@@ -300,6 +302,8 @@ job_report_read_segments(struct job_attempt *attempt, struct proto_reader *reade
             .first = {row.first_column, row.first_row, row.first_slice},
             .last = {row.last_column, row.last_row, row.last_slice},
             .centroid = {row.x, row.y, row.z},
+            .tracking_uid = row.tracking_uid,
+            .prior = row.prior,
         };
         if (!job_report_is_segment(&row, segment))
             return -EBADMSG;

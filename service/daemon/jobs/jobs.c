@@ -78,6 +78,79 @@ jobs_add_correction(const struct core *core, const struct queue_job *job, struct
     return 0;
 }
 
+/* Sets whether an earlier result was made with the settings that have this digest, and by the same programs. */
+static int
+jobs_prior_is_same(const struct queue_prior *prior, const char *digest, bool *same)
+{
+    char theirs[TRUST_DIGEST] = "";
+    struct conf_pipeline *earlier = NULL;
+    int rc = 0;
+    if (conf_pipeline_from_text(prior->settings, &earlier, NULL) == 0)
+        rc = trust_digest(earlier, theirs);
+    conf_pipeline_free(earlier);
+    *same = prior->same_programs && strcmp(digest, theirs) == 0;
+    return rc;
+}
+
+/* Adds the values of a segment that has a Tracking UID. */
+static int
+jobs_add_tracked_values(const struct queue_tracked *tracked, bool same, const struct queue_prior_value *values,
+                        size_t count, struct job_spec *spec)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(values[i].label, tracked->label) != 0)
+            continue;
+        char **grown = realloc(spec->tracked, (spec->tracked_count + 1) * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        spec->tracked = grown;
+        if (asprintf(&grown[spec->tracked_count], "%s\t%" PRId64 "\t%d\t%s\t%s\t%s\t%s\t%.17g", tracked->uid,
+                     tracked->prior.job, tracked->prior.days, same ? "same" : "other", tracked->label, values[i].name,
+                     values[i].unit, values[i].value) < 0)
+            return -ENOMEM;
+        spec->tracked_count++;
+    }
+    return 0;
+}
+
+/* Returns whether a later study has the same Tracking UID. The job's own earlier result counts in any case: it tells which
+ * of its segments are other findings. */
+static bool
+jobs_is_outdated(const struct queue_tracked *segments, size_t place, int64_t prior)
+{
+    if (segments[place].prior.job == prior)
+        return false;
+    for (size_t i = 0; i < place; i++)
+        if (segments[i].prior.job != segments[place].prior.job && strcmp(segments[i].uid, segments[place].uid) == 0)
+            return true;
+    return false;
+}
+
+/* Adds the values of segments with a Tracking UID, of earlier studies of the patient. */
+static int
+jobs_add_tracked(const struct core *core, const struct queue_job *job, const char *digest, int64_t prior,
+                 struct job_spec *spec)
+{
+    struct queue_tracked *segments = NULL;
+    size_t count = 0;
+    int rc = queue_tracked_segments(core->queue, job->id, &segments, &count);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        struct queue_prior_value *values = NULL;
+        size_t value_count = 0;
+        bool same = false;
+        if (jobs_is_outdated(segments, i, prior))
+            continue;
+        rc = jobs_prior_is_same(&segments[i].prior, digest, &same);
+        if (rc == 0)
+            rc = queue_prior_values(core->queue, segments[i].prior.job, &values, &value_count);
+        if (rc == 0)
+            rc = jobs_add_tracked_values(&segments[i], same, values, value_count, spec);
+        queue_free_prior_values(values, value_count);
+    }
+    queue_free_tracked(segments, count);
+    return rc;
+}
+
 /* Adds the values of the latest earlier study of the patient. */
 static int
 jobs_add_prior(const struct core *core, const struct queue_job *job, const char *digest, struct job_spec *spec)
@@ -85,19 +158,18 @@ jobs_add_prior(const struct core *core, const struct queue_job *job, const char 
     struct queue_prior prior;
     struct queue_prior_value *values = NULL;
     size_t count = 0;
-    char theirs[TRUST_DIGEST] = "";
-    struct conf_pipeline *earlier = NULL;
+    bool same = false;
     int rc = queue_find_prior(core->queue, job->id, &prior);
+    if (rc == 0)
+        rc = jobs_add_tracked(core, job, digest, prior.job, spec);
     if (rc == 0 && prior.job)
         rc = queue_prior_values(core->queue, prior.job, &values, &count);
-    if (rc == 0 && prior.job && conf_pipeline_from_text(prior.settings, &earlier, NULL) == 0)
-        rc = trust_digest(earlier, theirs);
-    conf_pipeline_free(earlier);
+    if (rc == 0 && prior.job)
+        rc = jobs_prior_is_same(&prior, digest, &same);
     if (rc == 0 && prior.job) {
         spec->prior_values = calloc(count + 1, sizeof *spec->prior_values);
-        if (!spec->prior_values ||
-            asprintf(&spec->prior, "%" PRId64 " %d %s %s", prior.job, prior.days, prior.study_date,
-                     prior.same_programs && strcmp(digest, theirs) == 0 ? "same" : "other") < 0)
+        if (!spec->prior_values || asprintf(&spec->prior, "%" PRId64 " %d %s %s", prior.job, prior.days,
+                                            prior.study_date, same ? "same" : "other") < 0)
             rc = -ENOMEM;
     }
     for (size_t i = 0; rc == 0 && i < count; i++, spec->prior_value_count++)
@@ -147,6 +219,9 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
     for (size_t i = 0; i < spec.prior_value_count; i++)
         free(spec.prior_values[i]);
     free(spec.prior_values);
+    for (size_t i = 0; i < spec.tracked_count; i++)
+        free(spec.tracked[i]);
+    free(spec.tracked);
     free(spec.prior);
     free(spec.validated);
     free(spec.objects);

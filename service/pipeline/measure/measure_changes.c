@@ -11,19 +11,21 @@
 #include <string.h>
 
 struct prior {
+    int64_t job;
     int days;
     bool is_there, is_same;
+    bool is_other;   /* its segment of that name is another finding */
+    const char *uid; /* the Tracking UID by which it was found; NULL: by the label */
 };
 
 static int
 prior_read(const struct job_spec *spec, struct prior *prior)
 {
-    int64_t job;
     char date[16], word[8];
     *prior = (struct prior){.is_there = spec->prior != NULL};
     if (!spec->prior)
         return 0;
-    if (sscanf(spec->prior, "%" SCNd64 " %d %15s %7s", &job, &prior->days, date, word) != 4)
+    if (sscanf(spec->prior, "%" SCNd64 " %d %15s %7s", &prior->job, &prior->days, date, word) != 4)
         return -EBADMSG;
     prior->is_same = strcmp(word, "same") == 0;
     return 0;
@@ -39,14 +41,53 @@ field_is(const char **at, const char *text)
     return is;
 }
 
+/* Reads a line of a segment with this Tracking UID (NULL: any). Sets `rest` to its label, name, unit and value. */
+static bool
+tracked_read(const char *line, const char *uid, struct prior *prior, const char **rest)
+{
+    char word[8];
+    int used = 0;
+    const bool is = field_is(&line, uid ? uid : "");
+    if ((uid && !is) || sscanf(line, "%" SCNd64 "\t%d\t%7[a-z]\t%n", &prior->job, &prior->days, word, &used) != 3)
+        return false;
+    prior->is_there = true;
+    prior->is_same = strcmp(word, "same") == 0;
+    prior->uid = uid;
+    *rest = line + used;
+    return used > 0;
+}
+
+/* Chooses the earlier segment: the latest one with the same Tracking UID, or else the one of the same name, unless that has
+ * another Tracking UID. */
+static struct prior
+prior_of_segment(const struct job_spec *spec, const struct prior *of_job, const char *uid, const char *label)
+{
+    struct prior found = {0}, prior = *of_job;
+    const char *rest;
+    for (size_t i = 0; *uid && i < spec->tracked_count; i++)
+        if (tracked_read(spec->tracked[i], uid, &found, &rest))
+            return found;
+    for (size_t i = 0; *uid && i < spec->tracked_count; i++)
+        if (tracked_read(spec->tracked[i], NULL, &found, &rest) && found.job == of_job->job && field_is(&rest, label))
+            prior.is_other = true;
+    return prior;
+}
+
 /* Finds the earlier value of a segment. Returns false if there is none, or several. */
 static bool
-prior_value(const struct job_spec *spec, const char *label, const char *name, const char *unit, double *value)
+prior_value(const struct job_spec *spec, const struct prior *prior, const char *label, const char *name,
+            const char *unit, double *value)
 {
     size_t found = 0;
-    for (size_t i = 0; i < spec->prior_value_count; i++) {
-        const char *at = spec->prior_values[i];
-        const bool is_label = field_is(&at, label), is_name = field_is(&at, name), is_unit = field_is(&at, unit);
+    char *const *lines = prior->uid ? spec->tracked : spec->prior_values;
+    const size_t count = prior->uid ? spec->tracked_count : spec->prior_value_count;
+    for (size_t i = 0; i < count; i++) {
+        struct prior other;
+        const char *at = lines[i];
+        if (prior->uid && (!tracked_read(lines[i], prior->uid, &other, &at) || other.job != prior->job))
+            continue;
+        const bool is_label = field_is(&at, label) || prior->uid, is_name = field_is(&at, name),
+                   is_unit = field_is(&at, unit);
         if (!is_label || !is_name || !is_unit)
             continue;
         *value = strtod(at, NULL);
@@ -62,10 +103,11 @@ changes_add(const struct changes_request *request, const struct prior *prior, co
 {
     double before = NAN;
     enum feature_missing missing = !prior->is_there  ? FEATURE_NO_PRIOR
+                                   : prior->is_other ? FEATURE_PRIOR_LACKS_IT
                                    : !prior->is_same ? FEATURE_PRIOR_DIFFERS
                                                      : FEATURE_PRESENT;
     const char *reason = now->missing_reason;
-    if (missing == FEATURE_PRESENT && !prior_value(request->spec, now->label, now->name, now->unit, &before))
+    if (missing == FEATURE_PRESENT && !prior_value(request->spec, prior, now->label, now->name, now->unit, &before))
         missing = FEATURE_PRIOR_LACKS_IT;
     if (!*reason)
         reason = feature_missing_names[missing];
@@ -139,8 +181,14 @@ changes_measure(const struct changes_request *request, struct feature_set *featu
     const size_t count = features->count;
     struct prior prior;
     int rc = prior_read(request->spec, &prior);
-    for (size_t i = 0; rc == 0 && i < request->pipeline->segment_count; i++)
-        if (!request->pipeline->segments[i].hidden)
-            rc = changes_of_segment(request, &prior, i, count, features);
+    for (size_t i = 0; rc == 0 && i < request->pipeline->segment_count; i++) {
+        struct pipeline_segment *segment = &request->segments[i];
+        if (request->pipeline->segments[i].hidden)
+            continue;
+        const struct prior own = prior_of_segment(
+            request->spec, &prior, segment->object.changed ? "" : segment->object.tracking_uid, segment->label);
+        segment->prior = own.uid ? own.job : 0;
+        rc = changes_of_segment(request, &own, i, count, features);
+    }
     return rc;
 }

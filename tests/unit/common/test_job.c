@@ -67,6 +67,9 @@ assert_same(const struct job_spec *a, const struct job_spec *b)
     ck_assert_uint_eq(a->prior_value_count, b->prior_value_count);
     for (size_t i = 0; i < a->prior_value_count; i++)
         ck_assert_str_eq(a->prior_values[i], b->prior_values[i]);
+    ck_assert_uint_eq(a->tracked_count, b->tracked_count);
+    for (size_t i = 0; i < a->tracked_count; i++)
+        ck_assert_str_eq(a->tracked[i], b->tracked[i]);
     ck_assert_uint_eq(a->earlier_count, b->earlier_count);
     for (size_t i = 0; i < a->earlier_count; i++)
         ck_assert_str_eq(a->earlier[i], b->earlier[i]);
@@ -140,6 +143,8 @@ START_TEST(hostile_texts_read_back)
         spec.prior = text;
         spec.prior_values = inputs;
         spec.prior_value_count = 3;
+        spec.tracked = inputs;
+        spec.tracked_count = 2;
         assert_round_trip(&spec);
         free(text);
     }

@@ -364,7 +364,7 @@ START_TEST(views_have_their_columns)
         {"v_segments", "job,segment,label,method,voxels,volume_ml,mean,minimum,maximum,unit,first_column,"
                        "last_column,first_row,last_row,first_slice,last_slice,width_mm,height_mm,depth_mm,x_mm,"
                        "y_mm,z_mm,pipeline,stack,series_uid,series_description,revision,state,measured_at,"
-                       "superseded_by,prior_job,prior_study_date,volume_change_ml,volume_change_percent"},
+                       "superseded_by,prior_job,prior_study_date,volume_change_ml,volume_change_percent,tracking_uid"},
         {"v_breaches", "job,place,segment,label,expectation,found,low,high,text,pipeline,"
                        "series_uid,state"},
         {"v_review", "job,pipeline,stack,series_uid,modality,body_part,series_description,revision,"
