@@ -1,127 +1,141 @@
 /*
- * box_march.cu - means of small boxes on the GPU, in one kernel. A block sums a tile of each slice along x and y in shared
- * memory, and walks along z. It keeps the sums of as many slices as a box has, and adds the newest and subtracts the oldest.
+ * box_march.cu - means of small boxes on the GPU, in one kernel. A block walks along z. A thread keeps the sums along z of
+ * some values of a slice, adds the newest value and subtracts the oldest one, which is read again from the cache. The
+ * block sums these along x, then y, in shared memory.
  */
 #include "kernels/filter/separable_march.cuh"
 
 enum {
-    BOX_LANES = 32,
-    BOX_WARPS = 8,
-    BOX_THREADS = BOX_LANES * BOX_WARPS,
-    BOX_SEGMENT = 8, /* sums along x of a thread */
-    BOX_DEPTH = 128, /* slices of a block */
-    BOX_ACROSS = BOX_LANES + 2 * SEPARABLE_BOX_HALF,
+    BOX_SIDE = 64, /* outputs of a block along x and y */
+    BOX_AROUND = BOX_SIDE + 2 * SEPARABLE_BOX_HALF,
+    BOX_COLUMNS = 80, /* threads along x that read; at most BOX_AROUND of them do */
+    BOX_BATCH = 5,    /* values that are read at a time */
+    BOX_ROWS = 80,    /* rows that they read, or fewer */
 };
 
 struct box_pass {
     struct separable_input input;
     struct separable_output output;
-    int64_t sides[3];
+    int32_t sides[3];
     enum filter_boundary boundary;
     int half[3];
+    int depth; /* slices of a block */
 };
 
-/* Rows of values and of sums begin in different banks. */
-template <typename Value, int ROWS> struct box_tile {
-    int32_t values[(unsigned)(ROWS + 2 * SEPARABLE_BOX_HALF)][BOX_ACROSS + 1];
-    Value sums[(unsigned)(ROWS + 2 * SEPARABLE_BOX_HALF)][BOX_LANES + 1];
-    Value slices[1][(unsigned)ROWS][BOX_LANES]; /* as many as a box has */
+/* Sums along z, and those along x too. Odd pitches keep the elements of a column in different banks. */
+template <typename Value> struct box_tile {
+    Value values[(unsigned)BOX_AROUND][(unsigned)BOX_AROUND + 1];
+    Value sums[(unsigned)BOX_AROUND][(unsigned)BOX_SIDE + 1];
+    int32_t rows[(unsigned)BOX_ROWS]; /* places of the rows of a slice; negative: 0 */
 };
 
-/* Sums the rows of a tile along x. */
-template <typename Value, int ROWS>
+/* Sums SEGMENT boxes along a line, whose element i is at from[i * pitch]. */
+template <int SEGMENT, typename Value, typename Use>
 static __device__ __forceinline__ void
-box_along_x(const struct box_pass &pass, struct box_tile<Value, ROWS> &tile)
+box_along(const Value *from, int pitch, int half, const Use &use)
 {
-    const int each = BOX_LANES / BOX_SEGMENT, around = 2 * pass.half[0];
+    Value sum = 0;
 
-    for (int i = (int)threadIdx.x; i < (ROWS + 2 * pass.half[1]) * each; i += BOX_THREADS) {
-        const int row = i / each, first = i % each * BOX_SEGMENT;
-        Value sum = 0;
-
-        for (int x = first; x < first + around; x++)
-            sum += tile.values[row][x];
+    for (int i = 0; i < 2 * half; i++)
+        sum += from[i * pitch];
 #pragma unroll
-        for (int x = first; x < first + BOX_SEGMENT; x++) {
-            sum += tile.values[row][x + around];
-            tile.sums[row][x] = sum;
-            sum -= tile.values[row][x];
-        }
+    for (int i = 0; i < SEGMENT; i++) {
+        sum += from[(i + 2 * half) * pitch];
+        use(i, sum);
+        sum -= from[i * pitch];
     }
 }
 
-/* Each thread has OUTPUTS adjacent rows of a column. */
-template <typename Value, int OUTPUTS>
-static __global__ void
-__launch_bounds__(BOX_THREADS) separable_box_march(struct box_pass pass)
+/* Adds the values of a slice to the sums along z, and subtracts those of another one. place(i) is that of value i. */
+template <bool INSIDE, int SHARE, typename Value, typename Place>
+static __device__ __forceinline__ void
+box_along_z(const struct box_pass &pass, const struct separable_slice &newest, const struct separable_slice &oldest,
+            Value (&totals)[(unsigned)SHARE], const Place &place)
 {
-    enum {
-        ROWS = BOX_WARPS * OUTPUTS,
-        SHARE = ((ROWS + 2 * SEPARABLE_BOX_HALF) * BOX_ACROSS + BOX_THREADS - 1) / BOX_THREADS,
-    };
+#pragma unroll
+    for (int first = 0; first < SHARE; first += BOX_BATCH) {
+        int32_t places[BOX_BATCH], in[BOX_BATCH] = {}, out[BOX_BATCH] = {};
+
+#pragma unroll
+        for (int i = 0; i < BOX_BATCH; i++)
+            places[i] = place(first + i);
+        if (newest.within)
+            separable_read<INSIDE>(pass.input, newest.at, places, in);
+        if (oldest.within)
+            separable_read<INSIDE>(pass.input, oldest.at, places, out);
+        if (newest.within)
+            separable_values<INSIDE>(pass.input, places, in);
+        if (oldest.within)
+            separable_values<INSIDE>(pass.input, places, out);
+#pragma unroll
+        for (int i = 0; i < BOX_BATCH; i++)
+            totals[first + i] += (Value)in[i] - out[i];
+    }
+}
+
+template <typename Value, int GROUPS, int BLOCKS>
+static __global__ void
+__launch_bounds__(BOX_COLUMNS *GROUPS, BLOCKS) separable_box_march(const __grid_constant__ struct box_pass pass)
+{
+    enum { SHARE = BOX_ROWS / GROUPS, SEGMENT = BOX_SIDE / GROUPS };
 
     extern __shared__ __align__(16) unsigned char box_memory[];
-    struct box_tile<Value, ROWS> &tile = *(struct box_tile<Value, ROWS> *)box_memory;
-    const int64_t across = (pass.sides[0] + BOX_LANES - 1) / BOX_LANES, down = (pass.sides[1] + ROWS - 1) / ROWS;
-    const int64_t left = blockIdx.x % across * BOX_LANES, top = blockIdx.x / across % down * ROWS;
-    const int64_t first = blockIdx.x / across / down * BOX_DEPTH, slice = pass.sides[0] * pass.sides[1];
-    const int64_t end = min(first + BOX_DEPTH, pass.sides[2]);
-    const int lane = (int)threadIdx.x % BOX_LANES, row = (int)threadIdx.x / BOX_LANES * OUTPUTS;
-    const int wide = BOX_LANES + 2 * pass.half[0], size = (ROWS + 2 * pass.half[1]) * wide, deep = 2 * pass.half[2] + 1;
-    int32_t from[SHARE], next[SHARE]; /* places of a thread's values within a slice; negative: 0 */
-    int32_t *to[SHARE];               /* in the tile; NULL: none */
-    Value totals[OUTPUTS] = {};
-    bool within = false; /* the slice of `next` is in the volume */
-    int oldest = 0;
+    struct box_tile<Value> &tile = *(struct box_tile<Value> *)box_memory;
+    const int32_t across = (pass.sides[0] + BOX_SIDE - 1) / BOX_SIDE, down = (pass.sides[1] + BOX_SIDE - 1) / BOX_SIDE;
+    const int32_t left = (int32_t)(blockIdx.x % across) * BOX_SIDE;
+    const int32_t top = (int32_t)(blockIdx.x / across % down) * BOX_SIDE;
+    const int32_t first = (int32_t)(blockIdx.x / across / down) * pass.depth,
+                  end = min(first + pass.depth, pass.sides[2]);
+    const int32_t wide = BOX_SIDE + 2 * pass.half[0], tall = BOX_SIDE + 2 * pass.half[1], deep = 2 * pass.half[2] + 1;
+    const int32_t thread = (int32_t)threadIdx.x, column = thread % BOX_COLUMNS, group = thread / BOX_COLUMNS;
+    const int32_t row = thread % tall, segment = thread / tall * SEGMENT; /* of sums along x */
+    const int32_t x = thread % BOX_SIDE, y = thread / BOX_SIDE * SEGMENT; /* of outputs */
+    int32_t *to = pass.output.codes + ((int64_t)first * pass.sides[1] + top + y) * pass.sides[0] + left + x;
+    const int32_t outputs = left + x < pass.sides[0] ? pass.sides[1] - top - y : 0;
+    const int64_t own = filter_place(left + column - pass.half[0], pass.sides[0], pass.boundary);
+    const bool reads = column < wide && own >= 0;
+    const int32_t start = first - pass.half[2];
+    const int64_t bytes = separable_slice_bytes(pass.input, (int64_t)pass.sides[0] * pass.sides[1]);
+    struct separable_slice newest = {}, oldest = {};
+    Value totals[(unsigned)SHARE] = {};
 
-#pragma unroll
-    for (int i = 0; i < SHARE; i++) {
-        const int at = (int)threadIdx.x + i * BOX_THREADS;
-        const int64_t x = filter_place(left + at % wide - pass.half[0], pass.sides[0], pass.boundary);
-        const int64_t y = filter_place(top + at / wide - pass.half[1], pass.sides[1], pass.boundary);
+    const bool regular = top >= pass.half[1] && top - pass.half[1] + BOX_ROWS <= pass.sides[1]; /* rows */
+    const int32_t place = (top - pass.half[1] + group) * pass.sides[0] + (int32_t)own, step = GROUPS * pass.sides[0];
 
-        from[i] = at >= size || x < 0 || y < 0 ? -1 : (int32_t)(y * pass.sides[0] + x);
-        to[i] = at < size ? &tile.values[at / wide][at % wide] : NULL;
+    if (thread < BOX_ROWS) {
+        const int64_t place = filter_place(top + thread - pass.half[1], pass.sides[1], pass.boundary);
+
+        tile.rows[thread] = thread >= tall || place < 0 ? INT32_MIN : (int32_t)(place * pass.sides[0]);
     }
-    for (int s = 0; s < deep; s++)
-#pragma unroll
-        for (int o = 0; o < OUTPUTS; o++)
-            tile.slices[s][row + o][lane] = 0;
-    const auto fetch = [&](int64_t z) {
-        const int64_t place = filter_place(z, pass.sides[2], pass.boundary);
+    __syncthreads();
+    for (int32_t z = start; z < end + pass.half[2]; z++) {
+        const int32_t last = z - deep;
 
-        within = place >= 0;
-        separable_read(pass.input, max(place, (int64_t)0) * slice, from, next);
-    };
-
-    fetch(first - pass.half[2]);
-    for (int64_t z = first - pass.half[2]; z < end + pass.half[2]; z++) {
-        /* The values of the last slice have been read: their sums were complete for all threads. */
+        separable_go(pass.input, bytes, z, pass.sides[2], pass.boundary, z > start, newest);
+        if (last >= start)
+            separable_go(pass.input, bytes, last, pass.sides[2], pass.boundary, last > start, oldest);
+        if (reads & regular)
+            box_along_z<true, SHARE>(pass, newest, oldest, totals, [&](int i) { return place + i * step; });
+        else if (reads)
+            box_along_z<false, SHARE>(pass, newest, oldest, totals,
+                                      [&](int i) { return tile.rows[group + i * GROUPS] + (int32_t)own; });
+        if (z < first + pass.half[2])
+            continue;
 #pragma unroll
         for (int i = 0; i < SHARE; i++)
-            if (to[i])
-                *to[i] = within && from[i] >= 0 ? separable_value(pass.input, next[i]) : 0;
+            if (column < wide && group + i * GROUPS < tall)
+                tile.values[group + i * GROUPS][column] = totals[i];
         __syncthreads();
-        fetch(z + 1);
-        box_along_x(pass, tile);
-        __syncthreads();
-        Value sum = 0;
-
-        for (int y = row; y < row + 2 * pass.half[1]; y++)
-            sum += tile.sums[y][lane];
-#pragma unroll
-        for (int o = 0; o < OUTPUTS; o++) {
-            sum += tile.sums[row + o + 2 * pass.half[1]][lane];
-            totals[o] += sum - tile.slices[oldest][row + o][lane];
-            tile.slices[oldest][row + o][lane] = sum;
-            sum -= tile.sums[row + o][lane];
-            const int64_t x = left + lane, y = top + row + o;
-
-            if (z - pass.half[2] >= first && x < pass.sides[0] && y < pass.sides[1])
-                pass.output.codes[(z - pass.half[2]) * slice + y * pass.sides[0] + x] =
-                    filter_code(__dmul_rn((double)totals[o], pass.output.factor));
-        }
-        oldest = oldest + 1 < deep ? oldest + 1 : 0;
+        if (segment < BOX_SIDE)
+            box_along<SEGMENT>(&tile.values[row][segment], 1, pass.half[0],
+                               [&](int i, Value sum) { tile.sums[row][segment + i] = sum; });
+        __syncthreads(); /* the sums of the last slice have been read, too */
+        if (y < BOX_SIDE)
+            box_along<SEGMENT>(&tile.sums[y][x], BOX_SIDE + 1, pass.half[1], [&](int i, Value sum) {
+                if (i < outputs)
+                    to[(int64_t)i * pass.sides[0]] = filter_code(__dmul_rn((double)sum, pass.output.factor));
+            });
+        to += (int64_t)pass.sides[0] * pass.sides[1];
     }
 }
 
@@ -133,20 +147,21 @@ separable_box_fits(const struct separable_plan *plan, const struct image_extent 
     return plan->half[0] <= SEPARABLE_BOX_HALF && image_slice_voxels(extent) < INT32_MAX;
 }
 
-template <typename Value, int OUTPUTS>
+template <typename Value, int GROUPS, int BLOCKS>
 static int
-box_start(struct cuda_lane *lane, const struct box_pass *pass, struct error *error)
+box_start(struct cuda_lane *lane, struct box_pass *pass, struct error *error)
 {
-    const int64_t rows = BOX_WARPS * OUTPUTS, deep = 2 * pass->half[2] + 1;
-    const int64_t tiles = ((pass->sides[0] + BOX_LANES - 1) / BOX_LANES) * ((pass->sides[1] + rows - 1) / rows) *
-                          ((pass->sides[2] + BOX_DEPTH - 1) / BOX_DEPTH);
-    const size_t bytes =
-        sizeof(struct box_tile<Value, BOX_WARPS * OUTPUTS>) + (size_t)((deep - 1) * rows * BOX_LANES) * sizeof(Value);
     struct cuda_device *device = cuda_device_of(&lane->base);
+    const int64_t tiles =
+        (int64_t)((pass->sides[0] + BOX_SIDE - 1) / BOX_SIDE) * ((pass->sides[1] + BOX_SIDE - 1) / BOX_SIDE);
+    const size_t bytes = sizeof(struct box_tile<Value>);
 
-    CUDA_TRY(device, cudaFuncSetAttribute(separable_box_march<Value, OUTPUTS>,
+    pass->depth = separable_depth(device, BLOCKS, tiles, pass->sides[2], 2 * pass->half[2]);
+    const int64_t blocks = tiles * ((pass->sides[2] + pass->depth - 1) / pass->depth);
+
+    CUDA_TRY(device, cudaFuncSetAttribute(separable_box_march<Value, GROUPS, BLOCKS>,
                                           cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    separable_box_march<Value, OUTPUTS><<<(unsigned)tiles, BOX_THREADS, bytes, lane->work>>>(*pass);
+    separable_box_march<Value, GROUPS, BLOCKS><<<(unsigned)blocks, BOX_COLUMNS * GROUPS, bytes, lane->work>>>(*pass);
     CUDA_LAUNCHED(device);
     return 0;
 }
@@ -160,10 +175,10 @@ separable_box_queue(struct cuda_lane *lane, const struct separable_plan *plan, c
 
     pass.input = *input;
     pass.output = *output;
-    pass.sides[0] = extent->columns;
-    pass.sides[1] = extent->rows;
-    pass.sides[2] = extent->slices;
+    pass.sides[0] = (int32_t)extent->columns;
+    pass.sides[1] = (int32_t)extent->rows;
+    pass.sides[2] = (int32_t)extent->slices;
     pass.boundary = plan->demand.options.boundary;
     memcpy(pass.half, plan->half, sizeof(pass.half));
-    return narrow ? box_start<int32_t, 4>(lane, &pass, error) : box_start<int64_t, 2>(lane, &pass, error);
+    return narrow ? box_start<int32_t, 8, 2>(lane, &pass, error) : box_start<int64_t, 4, 2>(lane, &pass, error);
 }

@@ -59,7 +59,8 @@ filter_place(int64_t i, int64_t side, enum filter_boundary boundary)
 FILTER_INLINE int32_t
 filter_clip(const struct filter_request *request, int32_t value)
 {
-    return value < -request->limit ? -request->limit : value > request->limit ? request->limit : value;
+    value = value < -request->limit ? -request->limit : value;
+    return value > request->limit ? request->limit : value;
 }
 
 /* Returns the value of a stored value, without branches, so that threads need not wait for it where they read it. */

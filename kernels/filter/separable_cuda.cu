@@ -213,12 +213,13 @@ __launch_bounds__(SEPARABLE_THREADS, 2) separable_rows(struct separable_rows_pas
                             ? separable_place((int)left + at - before, (int)lines.side, lines.boundary)
                             : -1;
         }
-        separable_read(pass.input, from, places, stored);
+        separable_read(pass.input, (const unsigned char *)pass.input.from + separable_slice_bytes(pass.input, from),
+                       places, stored);
+        separable_values(pass.input, places, stored);
 #pragma unroll
         for (int i = 0; i < SEPARABLE_SHARE; i++)
             if (lane + i * SEPARABLE_WARP < SEPARABLE_LINE + around)
-                tile.values[line][separable_spread(lane + i * SEPARABLE_WARP)] =
-                    places[i] < 0 ? 0 : (Value)separable_value(pass.input, stored[i]);
+                tile.values[line][separable_spread(lane + i * SEPARABLE_WARP)] = (Value)stored[i];
         for (int k = 0; k < pass.count; k++) {
             const Value *own = &tile.values[line][separable_spread(SEPARABLE_OUTPUTS * lane)];
             const auto load = [&](int j) { return own[separable_spread(j)]; };

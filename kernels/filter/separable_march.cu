@@ -10,20 +10,18 @@
 
 enum {
     MARCH_WIDTH = 7,  /* taps */
-    MARCH_NARROW = 5, /* of integers */
+    MARCH_NARROW = 5, /* of floats */
     MARCH_UNITS = 12,
     MARCH_LANES = 32,
-    MARCH_WARPS = 8,
-    MARCH_THREADS = MARCH_LANES * MARCH_WARPS,
-    MARCH_DEPTH = 64, /* slices of a block */
 };
 
-/* A form of the kernel for Value: double, or 32-bit integers that hold all sums. A unit is a sum of kernels along x and y,
+/* A form of the kernel for Value: double, or floats that hold all sums exactly. A unit is a sum of kernels along x and y,
  * its parts, filtered along z. BLOCKS: of a multiprocessor. */
-template <typename Value_, int WIDTH_, int OUTPUTS_, int BLOCKS_> struct march_form {
+template <typename Value_, int WIDTH_, int OUTPUTS_, int BLOCKS_, int WARPS_ = 8> struct march_form {
     typedef Value_ Value;
-    static constexpr int WIDTH = WIDTH_, OUTPUTS = OUTPUTS_, BLOCKS = BLOCKS_;
-    static constexpr int ROWS = MARCH_WARPS * OUTPUTS, TALL = ROWS + WIDTH - 1, ACROSS = MARCH_LANES + WIDTH - 1;
+    static constexpr int WIDTH = WIDTH_, OUTPUTS = OUTPUTS_, BLOCKS = BLOCKS_, WARPS = WARPS_,
+                         THREADS = MARCH_LANES * WARPS;
+    static constexpr int ROWS = WARPS * OUTPUTS, TALL = ROWS + WIDTH - 1, ACROSS = MARCH_LANES + WIDTH - 1;
 };
 
 /* A sum of units. */
@@ -40,8 +38,9 @@ struct march_total : march_form<Value, WIDTH, OUTPUTS, BLOCKS> {
 
 /* An extreme of units of one part. Units follow each other that have one kernel along x: FIRST each for some kernels, then
  * two each. */
-template <typename Value, int WIDTH, int TURNS_, int FIRST, int BLOCKS>
-struct march_extreme : march_form<Value, WIDTH, TURNS_ == 1 ? 2 : 1, BLOCKS> {
+template <typename Value, int WIDTH, int TURNS_, int FIRST, int BLOCKS, int OUTPUTS = TURNS_ == 1 ? 2 : 1,
+          int WARPS = 8>
+struct march_extreme : march_form<Value, WIDTH, OUTPUTS, BLOCKS, WARPS> {
     static constexpr bool EXTREME = true;
     static constexpr int KERNELS = FIRST == 2 ? 3 : 4, UNITS = FIRST == 2 ? 6 : 12, PARTS = 1, TURNS = TURNS_,
                          TOGETHER = TURNS_ == 1 ? 2 : 4; /* units that are filtered at a time */
@@ -85,6 +84,7 @@ template <typename Form> struct march_pass_of {
     int64_t sides[3];
     enum filter_boundary boundary;
     int before[3], after; /* windows; `after` is of z */
+    int32_t depth;        /* slices of a block */
 };
 
 template <typename Form> struct march_pass : march_pass_of<Form> {
@@ -157,10 +157,10 @@ march_fma(double weight, double value, double sum)
     return __fma_rn(weight, value, sum);
 }
 
-static __device__ __forceinline__ int32_t
-march_fma(int32_t weight, int32_t value, int32_t sum)
+static __device__ __forceinline__ float
+march_fma(float weight, float value, float sum)
 {
-    return weight * value + sum;
+    return __fmaf_rn(weight, value, sum);
 }
 
 /* Makes COUNT sums of values and their weights at a time: the next product of a sum waits for the last one. Place p of sum c has
@@ -191,14 +191,16 @@ march_along_x(const struct march_pass<Form> &pass, struct march_tile<Form> &tile
 {
     const int lane = (int)threadIdx.x % MARCH_LANES;
 
-    for (int row = (int)threadIdx.x / MARCH_LANES; row < Form::TALL; row += MARCH_WARPS) {
-        typename Form::Value values[Form::WIDTH];
+#pragma unroll
+    for (int first = 0; first < Form::TALL; first += Form::WARPS) {
+        const int row = first + (int)threadIdx.x / MARCH_LANES;
+        typename Form::Value values[Form::WIDTH], sums[Form::KERNELS];
 
+        if (row >= Form::TALL)
+            break;
 #pragma unroll
         for (int p = 0; p < Form::WIDTH; p++)
             values[p] = tile.values[row][lane + p];
-        typename Form::Value sums[Form::KERNELS];
-
         march_weigh<Form::WIDTH, Form::KERNELS>(
             sums, [&](int, int p) { return values[p]; }, [&](int k, int p) { return pass.x_weight(k, p); });
 #pragma unroll
@@ -240,17 +242,28 @@ march_along_y(const struct march_pass<Form> &pass, const struct march_tile<Form>
         }
 }
 
-/* Returns the value that an extreme compares: a response, or its size. */
 static __device__ __forceinline__ double
-march_size(bool sizes, double response)
+march_size(double response)
 {
-    return sizes ? fabs(response) : response;
+    return fabs(response);
 }
 
-static __device__ __forceinline__ int32_t
-march_size(bool sizes, int32_t response)
+static __device__ __forceinline__ float
+march_size(float response)
 {
-    return sizes ? abs(response) : response;
+    return fabsf(response);
+}
+
+static __device__ __forceinline__ double
+march_larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static __device__ __forceinline__ float
+march_larger(float a, float b)
+{
+    return fmaxf(a, b);
 }
 
 /* Filters along z. `kept`: the last values of each unit, or the sums of its next outputs. */
@@ -291,27 +304,33 @@ march_along_z(const struct march_pass<Form> &pass, int output,
                 responses[u + c / Form::TURNS][c % Form::TURNS] = own[c];
         }
     total = responses[0][0];
-    if constexpr (Form::EXTREME)
-        total = march_size(pass.compares_sizes(), total);
+    if constexpr (Form::EXTREME) {
+        if (pass.compares_sizes()) {
+            total = march_size(total);
 #pragma unroll
-    for (int i = 1; i < Form::UNITS * Form::TURNS; i++)
-        if constexpr (Form::EXTREME) {
-            const Value size = march_size(pass.compares_sizes(), responses[i / Form::TURNS][i % Form::TURNS]);
-
-            total = size > total ? size : total;
-        } else
+            for (int i = 1; i < Form::UNITS * Form::TURNS; i++)
+                total = march_larger(march_size(responses[i / Form::TURNS][i % Form::TURNS]), total);
+        } else {
+#pragma unroll
+            for (int i = 1; i < Form::UNITS * Form::TURNS; i++)
+                total = march_larger(responses[i / Form::TURNS][i % Form::TURNS], total);
+        }
+    } else {
+#pragma unroll
+        for (int i = 1; i < Form::UNITS; i++)
             total += responses[i][0];
+    }
     return total;
 }
 
 /* Each thread has OUTPUTS adjacent rows of a column. */
 template <typename Form>
 static __global__ void
-__launch_bounds__(MARCH_THREADS, Form::BLOCKS) separable_march(const __grid_constant__ struct march_pass<Form> pass)
+__launch_bounds__(Form::THREADS, Form::BLOCKS) separable_march(const __grid_constant__ struct march_pass<Form> pass)
 {
     enum {
         SIZE = Form::TALL * Form::ACROSS,
-        SHARE = (SIZE + MARCH_THREADS - 1) / MARCH_THREADS,
+        SHARE = (SIZE + Form::THREADS - 1) / Form::THREADS,
     };
 
     typedef typename Form::Value Value;
@@ -319,47 +338,45 @@ __launch_bounds__(MARCH_THREADS, Form::BLOCKS) separable_march(const __grid_cons
     const int64_t across = (pass.sides[0] + MARCH_LANES - 1) / MARCH_LANES;
     const int64_t down = (pass.sides[1] + Form::ROWS - 1) / Form::ROWS;
     const int64_t left = blockIdx.x % across * MARCH_LANES, top = blockIdx.x / across % down * Form::ROWS;
-    const int64_t first = blockIdx.x / across / down * MARCH_DEPTH, slice = pass.sides[0] * pass.sides[1];
-    const int64_t end = min(first + MARCH_DEPTH, pass.sides[2]);
+    const int64_t first = (int64_t)(blockIdx.x / across / down) * pass.depth, slice = pass.sides[0] * pass.sides[1];
+    const int64_t end = min(first + pass.depth, pass.sides[2]);
     const int64_t x = left + (int)threadIdx.x % MARCH_LANES;
     const int64_t y = top + (int)threadIdx.x / MARCH_LANES * Form::OUTPUTS;
     int32_t from[SHARE]; /* of a thread's values within a slice; negative: 0 */
     int32_t next[SHARE];
-    bool within = false;                 /* the slice of `next` is in the volume */
+    struct separable_slice read = {};    /* of `next` */
     bool is_in[(unsigned)Form::OUTPUTS]; /* the row of an output is in the volume */
     int32_t *to = pass.codes + (first * pass.sides[1] + y) * pass.sides[0] + x; /* of the next slice of outputs */
+    const int64_t bytes = separable_slice_bytes(pass.input, slice);
+    Value *const own = &tile.values[0][0] + threadIdx.x;
     Value kept[(unsigned)Form::OUTPUTS][(unsigned)Form::UNITS][(unsigned)Form::WIDTH] = {};
 
 #pragma unroll
     for (int o = 0; o < Form::OUTPUTS; o++)
         is_in[o] = x < pass.sides[0] && y + o < pass.sides[1];
     for (int i = 0; i < SHARE; i++) {
-        const int at = (int)threadIdx.x + i * MARCH_THREADS;
+        const int at = (int)threadIdx.x + i * Form::THREADS;
         const int64_t column = filter_place(left + at % Form::ACROSS - pass.before[0], pass.sides[0], pass.boundary);
         const int64_t row = filter_place(top + at / Form::ACROSS - pass.before[1], pass.sides[1], pass.boundary);
 
         from[i] = at >= SIZE || column < 0 || row < 0 ? -1 : (int32_t)(row * pass.sides[0] + column);
     }
-    const auto fetch = [&](int64_t z) {
-        const int64_t place = filter_place(z, pass.sides[2], pass.boundary);
-
-        within = place >= 0;
-        separable_read(pass.input, max(place, (int64_t)0) * slice, from, next);
+    const auto fetch = [&](int32_t z, bool follows) {
+        separable_go(pass.input, bytes, z, (int32_t)pass.sides[2], pass.boundary, follows, read);
+        separable_read(pass.input, read.at, from, next);
     };
 
-    fetch(first - pass.before[2]);
-    for (int64_t z = first - pass.before[2]; z < end + pass.after; z++) {
+    fetch((int32_t)first - pass.before[2], false);
+    for (int32_t z = (int32_t)first - pass.before[2]; z < (int32_t)end + pass.after; z++) {
         Value sums[(unsigned)Form::UNITS][(unsigned)Form::OUTPUTS];
 
+        separable_values(pass.input, from, next);
 #pragma unroll
-        for (int i = 0; i < SHARE; i++) {
-            const Value value = (Value)separable_value(pass.input, next[i]);
-
-            if ((int)threadIdx.x + i * MARCH_THREADS < SIZE)
-                (&tile.values[0][0])[(int)threadIdx.x + i * MARCH_THREADS] = within & (from[i] >= 0) ? value : (Value)0;
-        }
+        for (int i = 0; i < SHARE; i++)
+            if ((int)threadIdx.x + i * Form::THREADS < SIZE)
+                own[i * Form::THREADS] = read.within ? (Value)next[i] : (Value)0;
         __syncthreads();
-        fetch(z + 1);
+        fetch(z + 1, true);
         march_along_x(pass, tile);
         __syncthreads();
         march_along_y(pass, tile, sums);
@@ -367,15 +384,33 @@ __launch_bounds__(MARCH_THREADS, Form::BLOCKS) separable_march(const __grid_cons
         for (int o = 0; o < Form::OUTPUTS; o++) {
             const Value total = march_along_z(pass, o, sums, kept[o]);
 
-            if (is_in[o] & (z - pass.after >= first))
+            if (is_in[o] & (z - pass.after >= (int32_t)first))
                 to[o * pass.sides[0]] = filter_code(__dmul_rn((double)total, pass.factor));
         }
-        if (z - pass.after >= first)
+        if (z - pass.after >= (int32_t)first)
             to += slice;
     }
 }
 
 /* ------------------------------------------------------------------------------- the host -- */
+
+int32_t
+separable_depth(const struct cuda_device *device, int blocks, int64_t tiles, int64_t slices, int64_t around)
+{
+    const int64_t at_a_time = (int64_t)device->multiprocessors * blocks;
+    int64_t best = slices, least = INT64_MAX;
+
+    for (int64_t depth = slices; depth >= 1; depth--) {
+        const int64_t all = tiles * ((slices + depth - 1) / depth);
+        const int64_t time = (all + at_a_time - 1) / at_a_time * (depth + around);
+
+        if (time < least) {
+            least = time;
+            best = depth;
+        }
+    }
+    return (int32_t)best;
+}
 
 /* A plan in units of a form. */
 struct march_units {
@@ -490,11 +525,13 @@ march_start(struct cuda_lane *lane, const struct separable_plan *plan, const str
     for (int axis = 0; axis < 3; axis++)
         pass->before[axis] = plan->axis[axis].before;
     pass->after = plan->axis[2].after;
-    const int64_t tiles = ((pass->sides[0] + MARCH_LANES - 1) / MARCH_LANES) *
-                          ((pass->sides[1] + Form::ROWS - 1) / Form::ROWS) *
-                          ((pass->sides[2] + MARCH_DEPTH - 1) / MARCH_DEPTH);
+    const int64_t tiles =
+        ((pass->sides[0] + MARCH_LANES - 1) / MARCH_LANES) * ((pass->sides[1] + Form::ROWS - 1) / Form::ROWS);
 
-    separable_march<Form><<<(unsigned)tiles, MARCH_THREADS, 0, lane->work>>>(*pass);
+    pass->depth = separable_depth(cuda_device_of(&lane->base), Form::BLOCKS, tiles, pass->sides[2], Form::WIDTH - 1);
+    const int64_t blocks = tiles * ((pass->sides[2] + pass->depth - 1) / pass->depth);
+
+    separable_march<Form><<<(unsigned)blocks, Form::THREADS, 0, lane->work>>>(*pass);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
 }
@@ -571,13 +608,13 @@ march_queue_rotations(struct cuda_lane *lane, const struct separable_plan *plan,
     return march_start<march_rotations<WIDTH>>(lane, plan, input, output, &pass, error);
 }
 
-/* Returns whether all sums of Laws' kernels fit 32 bits. */
+/* Returns whether floats hold all sums of Laws' kernels, which are integers. */
 static bool
-march_is_of_integers(const struct separable_plan *plan, const struct separable_input *input)
+march_is_of_floats(const struct separable_plan *plan, const struct separable_input *input)
 {
     const int terms = plan->extreme ? 1 : plan->term_count;
 
-    return plan->demand.options.kind == FILTER_LAWS && plan->largest * terms * input->request.limit < INT32_MAX;
+    return plan->demand.options.kind == FILTER_LAWS && plan->largest * terms * input->request.limit <= 1 << 24;
 }
 
 typedef int march_queue_of(struct cuda_lane *lane, const struct separable_plan *plan,
@@ -599,10 +636,10 @@ march_choose(const struct separable_plan *plan)
 }
 
 static march_queue_of *
-march_of_integers(const struct separable_plan *plan)
+march_of_floats(const struct separable_plan *plan)
 {
-    return march_choose<march_total<int32_t, MARCH_NARROW, 1, 4, 2>, march_total<int32_t, MARCH_NARROW, 3, 2, 2>,
-                        march_extreme<int32_t, MARCH_NARROW, 1, 2, 2>>(plan);
+    return march_choose<march_total<float, MARCH_NARROW, 1, 4, 2>, march_total<float, MARCH_NARROW, 3, 2, 2>,
+                        march_extreme<float, MARCH_NARROW, 1, 2, 3, 4, 4>>(plan);
 }
 
 static march_queue_of *
@@ -628,11 +665,11 @@ int
 separable_march_queue(struct cuda_lane *lane, const struct separable_plan *plan, const struct separable_input *input,
                       const struct separable_output *output, struct error *error)
 {
-    march_queue_of *integers = march_is_of_integers(plan, input) ? march_of_integers(plan) : NULL;
+    march_queue_of *floats = march_is_of_floats(plan, input) ? march_of_floats(plan) : NULL;
     const int width = separable_width(&plan->axis[0]);
 
     if ((width == MARCH_WIDTH || width == MARCH_NARROW) && march_is_of_rotations(plan))
         return (width == MARCH_WIDTH ? march_queue_rotations<MARCH_WIDTH>
                                      : march_queue_rotations<MARCH_NARROW>)(lane, plan, input, output, error);
-    return (integers ? integers : march_of_doubles(plan))(lane, plan, input, output, error);
+    return (floats ? floats : march_of_doubles(plan))(lane, plan, input, output, error);
 }

@@ -14,43 +14,95 @@ struct separable_input {
     struct filter_request request;
 };
 
-/* Reads stored values: those at `from` + a place, or 0 for negative places. The caller must use them later, so that reads overlap. */
-template <typename Stored, size_t COUNT>
+/* Reads stored values: those at `from` + a place, or 0 for negative places, unless all are INSIDE. The caller must use them
+ * later, so that reads overlap. */
+template <bool INSIDE, typename Stored, size_t COUNT>
 static __device__ __forceinline__ void
 separable_read_as(const Stored *from, const int32_t (&places)[COUNT], int32_t (&stored)[COUNT])
 {
 #pragma unroll
     for (size_t i = 0; i < COUNT; i++)
-        stored[i] = places[i] < 0 ? 0 : from[places[i]];
+        stored[i] = !INSIDE && places[i] < 0 ? 0 : from[places[i]];
 }
 
-template <size_t COUNT>
+/* A slice that is read: `at` is its first value, and `within` is whether it is in the volume. */
+struct separable_slice {
+    const unsigned char *at;
+    bool within;
+};
+
+static __device__ __noinline__ int32_t
+separable_outside(int32_t i, int32_t side, enum filter_boundary boundary)
+{
+    return (int32_t)filter_place(i, side, boundary);
+}
+
+/* Returns the bytes of a slice. */
+static __device__ __forceinline__ int64_t
+separable_slice_bytes(const struct separable_input &input, int64_t voxels)
+{
+    return voxels * (input.kind == SEPARABLE_UINT8                                     ? 1
+                     : input.kind == SEPARABLE_INT16 || input.kind == SEPARABLE_UINT16 ? 2
+                                                                                       : 4);
+}
+
+/* Finds slice z. `follows`: the last one was z - 1. A pointer that only grows needs one addition. */
 static __device__ __forceinline__ void
-separable_read(const struct separable_input &input, int64_t first, const int32_t (&places)[COUNT],
+separable_go(const struct separable_input &input, int64_t bytes, int32_t z, int32_t slices,
+             enum filter_boundary boundary, bool follows, struct separable_slice &slice)
+{
+    if (follows & (z > 0) & (z < slices)) {
+        slice.at += bytes;
+        return;
+    }
+    const int32_t place = separable_outside(z, slices, boundary);
+
+    slice.within = place >= 0;
+    slice.at = (const unsigned char *)input.from + max(place, 0) * bytes;
+}
+
+template <bool INSIDE = false, size_t COUNT>
+static __device__ __forceinline__ void
+separable_read(const struct separable_input &input, const unsigned char *at, const int32_t (&places)[COUNT],
                int32_t (&stored)[COUNT])
 {
     switch (input.kind) {
     case SEPARABLE_UINT8:
-        separable_read_as((const uint8_t *)input.from + first, places, stored);
+        separable_read_as<INSIDE>((const uint8_t *)at, places, stored);
         break;
     case SEPARABLE_INT16:
-        separable_read_as((const int16_t *)input.from + first, places, stored);
+        separable_read_as<INSIDE>((const int16_t *)at, places, stored);
         break;
     case SEPARABLE_UINT16:
-        separable_read_as((const uint16_t *)input.from + first, places, stored);
+        separable_read_as<INSIDE>((const uint16_t *)at, places, stored);
         break;
     case SEPARABLE_VALUES:
     case SEPARABLE_CODES:
-        separable_read_as((const int32_t *)input.from + first, places, stored);
+        separable_read_as<INSIDE>((const int32_t *)at, places, stored);
         break;
     }
 }
 
-/* Returns the value of a stored value. */
-static __device__ __forceinline__ int32_t
-separable_value(const struct separable_input &input, int32_t stored)
+/* Finds the values of stored values; 0 for negative places. */
+template <bool INSIDE = false, size_t COUNT>
+static __device__ __forceinline__ void
+separable_values(const struct separable_input &input, const int32_t (&places)[COUNT], int32_t (&stored)[COUNT])
 {
-    return filter_value(&input.request, input.kind == SEPARABLE_CODES ? abs(stored) : stored);
+    const struct filter_request &request = input.request;
+
+    if (input.kind == SEPARABLE_CODES) {
+#pragma unroll
+        for (size_t i = 0; i < COUNT; i++)
+            stored[i] = !INSIDE && places[i] < 0 ? 0 : abs(stored[i]);
+    } else if (request.padding.lo <= request.padding.hi) {
+#pragma unroll
+        for (size_t i = 0; i < COUNT; i++)
+            stored[i] = !INSIDE && places[i] < 0 ? 0 : filter_value(&request, stored[i]);
+    } else {
+#pragma unroll
+        for (size_t i = 0; i < COUNT; i++)
+            stored[i] = !INSIDE && places[i] < 0 ? 0 : filter_clip(&request, stored[i] + request.offset);
+    }
 }
 
 /* Where responses go. */
@@ -58,6 +110,10 @@ struct separable_output {
     int32_t *codes;
     double factor;
 };
+
+/* Returns the slices of a block that walks along z: `tiles` blocks cover a slice, `blocks` run on a multiprocessor at a time, and
+ * each reads `around` more slices than it writes. */
+int32_t separable_depth(const struct cuda_device *device, int blocks, int64_t tiles, int64_t slices, int64_t around);
 
 enum { SEPARABLE_BOX_HALF = 7 }; /* max places to each side of a box that one kernel sums */
 

@@ -384,6 +384,13 @@ __ldcs(const Value *from)
 
 template <typename Value>
 void
+__stcs(Value *to, Value value)
+{
+    *to = value;
+}
+
+template <typename Value>
+void
 __stcg(Value *to, Value value)
 {
     *(volatile Value *)to = value;
@@ -617,6 +624,12 @@ inline double
 __ddiv_rn(double a, double b)
 {
     return a / b;
+}
+
+static inline float
+__fmaf_rn(float weight, float value, float sum)
+{
+    return std::fma(weight, value, sum);
 }
 
 inline double
