@@ -1,11 +1,9 @@
-/* image_type_cpu.c - image types on the CPU: threads take runs of items, rows, or adjacent lines. */
+/* image_type_cpu.c - image types on the CPU: threads take rows, or adjacent lines. */
 #include "kernels/cpu/device.h"
 #include "kernels/filter/image_type_lbp.h"
 #include "kernels/filter/image_type_steps.h"
 
 #include <string.h>
-
-enum { IMAGE_TYPE_RUN = 1024 }; /* items per turn of a thread */
 
 struct cpu_image_type {
     struct image_type_demand demand; /* first: requests are checked against it */
@@ -23,7 +21,7 @@ struct image_type_work {
     const struct image_type_task *task;
     const struct image_type_step *step; /* NULL: copies values */
     void (*run)(const struct image_type_work *work, int64_t item);
-    int64_t count, turn, next; /* next: atomic */
+    int64_t count, next; /* next: atomic */
     struct lbp_plan lbp;
     size_t bodies; /* atomic: threads that take blocks of LBP3D */
 };
@@ -74,9 +72,13 @@ image_type_copy_row(const struct image_type_work *work, int64_t row)
 }
 
 static void
-image_type_voxel(const struct image_type_work *work, int64_t item)
+image_type_voxels(const struct image_type_work *work, int64_t row)
 {
-    image_type_item(work->step, &work->own->memory, item);
+    const struct image_type_step *step = work->step;
+    const int64_t down = row % step->size[1], deep = row / step->size[1];
+
+    for (int64_t across = 0; across < step->size[0]; across++)
+        image_type_item_at(step, &work->own->memory, row * step->size[0] + across, across, down, deep);
 }
 
 /* Filters a row along an axis. Rows are read beyond their ends. */
@@ -131,20 +133,18 @@ static void
 image_type_body(void *context)
 {
     struct image_type_work *work = context;
-    int64_t first;
+    int64_t item;
 
-    while ((first = __atomic_fetch_add(&work->next, work->turn, __ATOMIC_RELAXED)) < work->count)
-        for (int64_t i = first; i < first + work->turn && i < work->count; i++)
-            work->run(work, i);
+    while ((item = __atomic_fetch_add(&work->next, 1, __ATOMIC_RELAXED)) < work->count)
+        work->run(work, item);
 }
 
 static void
 image_type_do(const struct cpu_lane *lane, struct image_type_work *work,
-              void (*run)(const struct image_type_work *work, int64_t item), int64_t count, int64_t turn)
+              void (*run)(const struct image_type_work *work, int64_t item), int64_t count)
 {
     work->run = run;
     work->count = count;
-    work->turn = turn;
     work->next = 0;
     cpu_pool_run(cpu_device_of(&lane->base)->pool, image_type_body, work);
 }
@@ -156,7 +156,7 @@ image_type_do_step(const struct cpu_lane *lane, struct image_type_work *work)
     const int64_t *size = step->size;
 
     if (step->action == IMAGE_TYPE_TAPS) {
-        image_type_do(lane, work, image_type_row, size[1] * size[2], 1);
+        image_type_do(lane, work, image_type_row, size[1] * size[2]);
     } else if (step->action == IMAGE_TYPE_LBP_3D) {
         work->lbp = (struct lbp_plan){.isa = work->isa, .step = step, .memory = &work->own->memory};
         lbp_plan_make(&work->lbp);
@@ -168,9 +168,9 @@ image_type_do_step(const struct cpu_lane *lane, struct image_type_work *work)
         const int64_t across = size[image_type_across(step)];
 
         image_type_do(lane, work, image_type_recur_lines,
-                      (across + IMAGE_TYPE_LINES - 1) / IMAGE_TYPE_LINES * (image_type_items(step) / across), 1);
+                      (across + IMAGE_TYPE_LINES - 1) / IMAGE_TYPE_LINES * (image_type_items(step) / across));
     } else
-        image_type_do(lane, work, image_type_voxel, image_type_items(step), IMAGE_TYPE_RUN);
+        image_type_do(lane, work, image_type_voxels, size[1] * size[2]);
 }
 
 static int
@@ -193,7 +193,7 @@ cpu_image_type_run(struct kernels_lane *lane, const void *request, struct error 
     if (own->demand.options.kind == FILTER_PYRADIOMICS_LBP_3D)
         image_type_table_make(&own->demand, own->table);
     own->memory.table = own->table;
-    image_type_do(cpu_lane_of(lane), &work, image_type_copy_row, plan->copies[1] * plan->copies[2], 1);
+    image_type_do(cpu_lane_of(lane), &work, image_type_copy_row, plan->copies[1] * plan->copies[2]);
     for (int i = 0; i < plan->count; i++) {
         work.step = &plan->steps[i];
         image_type_do_step(cpu_lane_of(lane), &work);

@@ -447,13 +447,12 @@ image_type_lines_of(const struct image_type_step *step, const struct image_type_
     return lines;
 }
 
-/* Runs an item of a step whose items are voxels. */
+/* Runs an item of a step whose items are voxels. It is at this column, row and slice of the voxels that are written. */
 FILTER_INLINE void
-image_type_item(const struct image_type_step *step, const struct image_type_memory *memory, int64_t item)
+image_type_item_at(const struct image_type_step *step, const struct image_type_memory *memory, int64_t item,
+                   int64_t across, int64_t down, int64_t deep)
 {
     const double *from = memory->at[step->from];
-    const int64_t across = item % step->size[0], down = item / step->size[0] % step->size[1];
-    const int64_t deep = item / (step->size[0] * step->size[1]);
     const int64_t place[3] = {step->first[0] + across, step->first[1] + down, step->first[2] + deep};
     const int64_t index = (place[2] * step->sides[1] + place[1]) * step->sides[0] + place[0];
     double *to = &memory->at[step->to][item];
@@ -477,6 +476,13 @@ image_type_item(const struct image_type_step *step, const struct image_type_memo
         *to = image_type_taps(step, from + index);
         break;
     }
+}
+
+FILTER_INLINE void
+image_type_item(const struct image_type_step *step, const struct image_type_memory *memory, int64_t item)
+{
+    image_type_item_at(step, memory, item, item % step->size[0], item / step->size[0] % step->size[1],
+                       item / (step->size[0] * step->size[1]));
 }
 
 #ifdef __cplusplus
