@@ -655,7 +655,8 @@ cut_into_parts(const struct cuda_lane *lane)
 
     parts.slices = (uint32_t)lane->base.extent.slices;
     parts.rows = (uint32_t)(lane->base.extent.rows - 2);
-    parts.rows_each = (uint32_t)texture_least(parts.rows, room);
+    /* With the two rows that their codes need besides, parts of a large slice follow the pieces of its upload. */
+    parts.rows_each = parts.rows <= room ? parts.rows : (uint32_t)(room > 2 ? room - 2 : room);
     parts.slices_each = (uint32_t)texture_least(texture_least(parts.slices, GRID_MOST), room / parts.rows_each);
     if (parts.rows_each < parts.rows)
         parts.slices_each = 1;
