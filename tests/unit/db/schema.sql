@@ -256,7 +256,7 @@ CREATE TABLE "job" (
     superseded_by INTEGER REFERENCES job (id),
     removed_at TEXT,
     reviewed_at TEXT, -- when somebody accepted or rejected it
-    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT, executor TEXT NOT NULL DEFAULT 'local' CHECK (executor IN ('local', 'slurm')), nonce TEXT NOT NULL DEFAULT '', slurm_id INTEGER, submitted_at TEXT, node TEXT NOT NULL DEFAULT '', slurm_reason TEXT NOT NULL DEFAULT '', stage TEXT NOT NULL DEFAULT '', stage_at TEXT, spacing_x_mm REAL, spacing_y_mm REAL, spacing_z_mm REAL, source_x_mm REAL, source_y_mm REAL, source_step_min_mm REAL, source_step_max_mm REAL, straightened TEXT, rule TEXT NOT NULL DEFAULT '', study_uid TEXT NOT NULL DEFAULT '', kernel TEXT, kvp REAL, slice_thickness_min_mm REAL, slice_thickness_max_mm REAL, corrects INTEGER REFERENCES job (id) ON DELETE SET NULL, correction INTEGER REFERENCES object (id) ON DELETE SET NULL, prior_id INTEGER REFERENCES job (id) ON DELETE SET NULL,
+    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT, executor TEXT NOT NULL DEFAULT 'local' CHECK (executor IN ('local', 'slurm')), nonce TEXT NOT NULL DEFAULT '', slurm_id INTEGER, submitted_at TEXT, node TEXT NOT NULL DEFAULT '', slurm_reason TEXT NOT NULL DEFAULT '', stage TEXT NOT NULL DEFAULT '', stage_at TEXT, spacing_x_mm REAL, spacing_y_mm REAL, spacing_z_mm REAL, source_x_mm REAL, source_y_mm REAL, source_step_min_mm REAL, source_step_max_mm REAL, straightened TEXT, rule TEXT NOT NULL DEFAULT '', study_uid TEXT NOT NULL DEFAULT '', kernel TEXT, kvp REAL, slice_thickness_min_mm REAL, slice_thickness_max_mm REAL, corrects INTEGER REFERENCES job (id) ON DELETE SET NULL, correction INTEGER REFERENCES object (id) ON DELETE SET NULL, prior_id INTEGER REFERENCES job (id) ON DELETE SET NULL, pixel_values TEXT, pixel_intensity TEXT, spacing_source TEXT,
     FOREIGN KEY (series_id, revision, stack) REFERENCES stack (series_id, revision, name),
     CHECK ((state = 'DELAYED') = (not_before_at IS NOT NULL)),
     CHECK ((state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED', 'FAILED', 'CANCELLED'))
@@ -454,31 +454,6 @@ CREATE TABLE disk_now (
     at TEXT NOT NULL,
     free_mib REAL NOT NULL
 ) STRICT;
-
-CREATE TABLE segment (
-    job_id INTEGER NOT NULL REFERENCES job (id),
-    number INTEGER NOT NULL CHECK (number >= 1), -- Segment Number
-    label TEXT NOT NULL,
-    method TEXT NOT NULL,
-    voxels INTEGER NOT NULL CHECK (voxels >= 0),
-    volume_ml REAL NOT NULL CHECK (volume_ml >= 0.0),
-    mean REAL, -- of real-world values; NULL: no voxel
-    minimum REAL,
-    maximum REAL,
-    unit TEXT NOT NULL, -- UCUM; '1': not known
-    first_column INTEGER, -- of the box, in voxels of the volume, from 0; NULL: no voxel
-    first_row INTEGER,
-    first_slice INTEGER,
-    last_column INTEGER, -- inclusive
-    last_row INTEGER,
-    last_slice INTEGER,
-    x_mm REAL, -- of the centroid, in patient coordinates (LPS); NULL: not known
-    y_mm REAL,
-    z_mm REAL, tracking_uid TEXT NOT NULL DEFAULT '', prior_id INTEGER REFERENCES job (id) ON DELETE SET NULL,
-    PRIMARY KEY (job_id, number),
-    CHECK ((voxels = 0) = (first_column IS NULL))
-) STRICT, WITHOUT ROWID;
-CREATE INDEX segment_prior ON segment (prior_id) WHERE prior_id IS NOT NULL;
 
 CREATE TABLE breach (
     job_id INTEGER NOT NULL REFERENCES job (id),
@@ -741,6 +716,31 @@ CREATE INDEX pattern_block_stale ON pattern_block (last_id) WHERE stale;
 CREATE TABLE pattern_change (
     number INTEGER NOT NULL
 ) STRICT;
+
+CREATE TABLE "segment" (
+    job_id INTEGER NOT NULL REFERENCES job (id),
+    number INTEGER NOT NULL CHECK (number >= 1), -- Segment Number
+    label TEXT NOT NULL,
+    method TEXT NOT NULL,
+    voxels INTEGER NOT NULL CHECK (voxels >= 0),
+    volume_ml REAL CHECK (volume_ml >= 0.0), -- NULL: of a 2-D image
+    mean REAL, -- of real-world values; NULL: no voxel
+    minimum REAL,
+    maximum REAL,
+    unit TEXT NOT NULL, -- UCUM; '1': not known
+    first_column INTEGER, -- of the box, in voxels of the volume, from 0; NULL: no voxel
+    first_row INTEGER,
+    first_slice INTEGER,
+    last_column INTEGER, -- inclusive
+    last_row INTEGER,
+    last_slice INTEGER,
+    x_mm REAL, -- of the centroid, in patient coordinates (LPS); NULL: not known
+    y_mm REAL,
+    z_mm REAL, tracking_uid TEXT NOT NULL DEFAULT '', prior_id INTEGER REFERENCES job (id) ON DELETE SET NULL,
+    PRIMARY KEY (job_id, number),
+    CHECK ((voxels = 0) = (first_column IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX segment_prior ON segment (prior_id) WHERE prior_id IS NOT NULL;
 
 CREATE TABLE "delivery" (
     id INTEGER PRIMARY KEY,
