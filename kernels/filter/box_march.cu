@@ -9,7 +9,7 @@ enum {
     BOX_SIDE = 64, /* outputs of a block along x and y */
     BOX_AROUND = BOX_SIDE + 2 * SEPARABLE_BOX_HALF,
     BOX_COLUMNS = 80, /* threads along x that read; at most BOX_AROUND of them do */
-    BOX_BATCH = 5,    /* values that are read at a time */
+    BOX_BATCH = 10,   /* values that are read at a time */
     BOX_ROWS = 80,    /* rows that they read, or fewer */
 };
 
@@ -180,5 +180,5 @@ separable_box_queue(struct cuda_lane *lane, const struct separable_plan *plan, c
     pass.sides[2] = (int32_t)extent->slices;
     pass.boundary = plan->demand.options.boundary;
     memcpy(pass.half, plan->half, sizeof(pass.half));
-    return narrow ? box_start<int32_t, 8, 2>(lane, &pass, error) : box_start<int64_t, 4, 2>(lane, &pass, error);
+    return narrow ? box_start<int32_t, 4, 2>(lane, &pass, error) : box_start<int64_t, 4, 2>(lane, &pass, error);
 }
