@@ -26,7 +26,8 @@
 
 struct step {
     const struct texture_request *request;
-    struct texture_request own; /* the request of texture_begin() */
+    struct texture_request own;  /* the request of texture_begin() */
+    struct feature_set features; /* become those of the result together, in the order of groups */
     struct texture_result *result;
     struct error *error;
     struct image_range limits; /* of the pixel type */
@@ -470,7 +471,7 @@ end_set(struct step *step, struct valued *valued)
     if (rc == 0 && !valued->made && shared)
         rc = shared_values_add(shared, &valued->measured, valued->values);
     if (rc == 0)
-        rc = feature_set_append(&step->result->features, &valued->features);
+        rc = feature_set_append(&step->features, &valued->features);
     valuing_let_go(step->request->valuing);
     return rc ? out_of_memory(step) : 0;
 }
@@ -640,8 +641,6 @@ values_may_wait(const struct texture_request *request)
 static void
 step_free(struct step *step)
 {
-    if (!step)
-        return;
     free(step->rescales);
     free(step->paddings);
     free(step->histograms);
@@ -649,7 +648,18 @@ step_free(struct step *step)
     free(step->regions);
     for (size_t f = 0; f < FEATURE_FAMILIES; f++)
         free(step->prepared[f]);
+    feature_set_clear(&step->features);
     free(step);
+}
+
+/* Adds the features to the result, unless there was an error, and frees the step. */
+static int
+step_end(struct step *step, int rc)
+{
+    if (rc == 0 && feature_set_append(&step->result->features, &step->features))
+        rc = out_of_memory(step);
+    step_free(step);
+    return rc;
 }
 
 int
@@ -671,17 +681,13 @@ texture_begin(const struct texture_request *request, bool leaves, struct texture
     if (rc == 0)
         rc = measure_all(step);
     *left = rc == 0 && step->leaves ? step : NULL;
-    if (!*left)
-        step_free(step);
-    return rc;
+    return *left ? 0 : step_end(step, rc);
 }
 
 int
 texture_end(struct step *left)
 {
-    const int rc = left ? end_region(left, 0) : 0;
-    step_free(left);
-    return rc;
+    return left ? step_end(left, end_region(left, 0)) : 0;
 }
 
 int

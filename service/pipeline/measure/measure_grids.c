@@ -161,7 +161,8 @@ group_grids_release(struct texture_groups *groups)
         response_free(&groups->values[g].response);
     }
     group_masks_free(&groups->masks);
-    group_masks_free(&groups->masks_before);
+    for (int i = 0; i < GROUPS_WAITING; i++)
+        group_masks_free(&groups->masks_before[i]);
     free(groups->grids);
     free(groups->values);
     groups->grids = NULL;
@@ -420,8 +421,9 @@ take_masks(struct texture_groups *groups, size_t group, const struct group_regio
     int rc = 0;
     if (!masks->bits || masks->keeper != own.keeper || masks->wanted != own.wanted ||
         memcmp(&masks->part, &own.part, sizeof own.part) != 0) {
-        group_masks_free(&groups->masks_before);
-        groups->masks_before = *masks;
+        group_masks_free(&groups->masks_before[GROUPS_WAITING - 1]);
+        memmove(groups->masks_before + 1, groups->masks_before, sizeof groups->masks_before - sizeof *masks);
+        groups->masks_before[0] = *masks;
         *masks = own;
         masks->bits = calloc(own.count + 1, sizeof *masks->bits);
         if (!masks->bits)

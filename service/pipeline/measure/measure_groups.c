@@ -6,6 +6,7 @@
 #include "service/pipeline/measure/measure_demand.h"
 #include "service/pipeline/measure/measure_grids.h"
 #include "service/pipeline/measure/measure_shared.h"
+#include "service/pipeline/measure/measure_values.h"
 #include "service/pipeline/measure/measure_voxelwise.h"
 
 #include "kernels/texture/texture.h"
@@ -62,9 +63,13 @@ texture_groups_grid(const struct texture_groups *groups, size_t group)
     return grid_is_other(&groups->pipeline->texture[group], groups->grid) ? &groups->grids[group] : groups->grid;
 }
 
-/* The part of a job's memory that a group may need, if its values are made while the next group begins. That one may have eight
- * responses in place of one. */
-enum { GROUPS_TOGETHER = 4 };
+/* The part of a job's memory that a group may need, if its values are made while the next groups begin. One of those may have
+ * eight responses in place of one. */
+enum { GROUPS_TOGETHER = 4 + GROUPS_WAITING };
+
+enum {
+    GROUP_HELD = 48 << 20
+}; /* bytes of a group's values, if these may wait: their sorted list takes six times as many */
 
 /* ------------------------------------------------------------------------------- preparing -- */
 
@@ -158,29 +163,49 @@ struct measured_group {
     struct step *left;
 };
 
-/* Takes the values of a group, unless there was an error. */
+/* Groups of a job whose values are not taken yet, a ring. Each place has threads of its own for values; the first place has
+ * those of the job. */
+struct waiting_groups {
+    struct measured_group at[GROUPS_WAITING];
+    struct valuing *valuing[GROUPS_WAITING];
+    size_t first, count, most;
+};
+
+/* Takes the values of the oldest group, unless there was an error. */
 static int
-measured_group_end(struct measured_group *group, int rc)
+waiting_take_first(struct waiting_groups *waiting, int rc)
 {
+    struct measured_group *group = &waiting->at[waiting->first];
     const int own = texture_end(group->left);
     free(group->voxels);
     group_regions_free(&group->regions);
     *group = (struct measured_group){.left = NULL};
+    waiting->first = (waiting->first + 1) % waiting->most;
+    waiting->count--;
     return rc ? rc : own;
 }
 
-/* Returns whether there is memory for the values of this group beside the next one. */
+static int
+waiting_take_all(struct waiting_groups *waiting, int rc)
+{
+    while (waiting->count > 0)
+        rc = waiting_take_first(waiting, rc);
+    return rc;
+}
+
+/* Returns whether there is memory for the values of this group beside later ones. */
 static bool
 group_may_wait(const struct texture_groups *groups, size_t group, int64_t most_bytes)
 {
     const struct grid *grid = &groups->grids[group];
-    const int64_t own = kernels_lane_bytes(groups->lane) + group_bytes(groups->pipeline, group, grid).passing +
-                        (int64_t)grid_voxel_bytes(grid);
-    return most_bytes <= 0 || GROUPS_TOGETHER * own <= group_grids_most(groups, group, most_bytes);
+    const int64_t values = (int64_t)grid_voxel_bytes(grid);
+    const int64_t own = kernels_lane_bytes(groups->lane) + group_bytes(groups->pipeline, group, grid).passing + values;
+    return groups->pipeline->texture[group].filter && values < GROUP_HELD &&
+           (most_bytes <= 0 || GROUPS_TOGETHER * own <= group_grids_most(groups, group, most_bytes));
 }
 
 static int
-measure_group(struct texture_groups *groups, size_t group, struct measured_group *before, struct kernels_lane *lane,
+measure_group(struct texture_groups *groups, size_t group, struct waiting_groups *waiting, struct kernels_lane *lane,
               const void *voxels, const struct image_mask *masks, int64_t most_bytes, struct shared_values *shared,
               struct texture_result *result, struct error *error)
 {
@@ -193,12 +218,15 @@ measure_group(struct texture_groups *groups, size_t group, struct measured_group
         regions.at[r].lengths = flat_image_lengths(groups->grid->source, regions.at[r].bits);
     if (rc == 0 && is_other)
         rc = group_grids_take(groups, group, &regions, lane, voxels, masks, most_bytes, error);
-    rc = measured_group_end(before, rc);
-    before->options = *options;
-    before->regions = regions;
+    const bool may_wait = rc == 0 && is_other && group_may_wait(groups, group, most_bytes);
+    while (waiting->count > 0 && (!may_wait || waiting->count == waiting->most))
+        rc = waiting_take_first(waiting, rc);
+    const size_t place = (waiting->first + waiting->count++) % waiting->most;
+    struct measured_group *own = &waiting->at[place];
+    *own = (struct measured_group){.options = *options, .regions = regions};
     if (rc == 0 && is_other && !grid->real)
         rc = begin_stored(groups, group, most_bytes, error);
-    before->options.levels.has_range &= !options->filter; /* of the values, and already applied to the responses */
+    own->options.levels.has_range &= !options->filter; /* of the values, and already applied to the responses */
     const struct real_group real = {groups, group, most_bytes};
     const struct texture_request request = {
         .reals = grid->real ? grid->voxels : NULL,
@@ -206,7 +234,7 @@ measure_group(struct texture_groups *groups, size_t group, struct measured_group
         .begin_context = &real,
         .rounded = grid->rounded,
         .filtered = options->filter && options->levels.has_range ? options->levels.range : NULL,
-        .options = options->filter ? &before->options : options,
+        .options = options->filter ? &own->options : options,
         .instances = grid->instances,
         .stack = grid->stack,
         .flat = groups->grid->source->flat,
@@ -215,24 +243,46 @@ measure_group(struct texture_groups *groups, size_t group, struct measured_group
         .region_count = regions.count,
         .maps = maps_are_wanted(groups->pipeline),
         .lane = is_other ? groups->lane : lane,
-        .valuing = groups->valuing,
+        .valuing = waiting->valuing[place],
         .most_bytes = is_other ? group_grids_most(groups, group, most_bytes) : most_bytes,
         .first = {grid->to.first[0], grid->to.first[1], grid->to.first[2]},
         .shared = shared,
         .watch = groups->watch,
     };
-    const bool may_wait = is_other && options->filter && group_may_wait(groups, group, most_bytes);
     const size_t maps = result->voxelwise_count;
     if (rc == 0)
-        rc = texture_begin(&request, may_wait, result, &before->left, error);
+        rc = texture_begin(&request, may_wait, result, &own->left, error);
     for (size_t m = maps; m < result->voxelwise_count; m++)
         result->voxelwise[m].group = group;
-    if (before->left) {
-        before->voxels = groups->grids[group].voxels;
+    if (own->left) {
+        own->voxels = groups->grids[group].voxels;
         groups->grids[group].voxels = NULL;
     }
     group_grids_end(groups, group);
-    return before->left ? rc : measured_group_end(before, rc);
+    return rc;
+}
+
+/* On a GPU, values take longer than filters and counts. On the CPU, they share its processors. */
+static int
+waiting_open(const struct texture_groups *groups, const struct kernels_lane *lane, struct waiting_groups *waiting,
+             struct error *error)
+{
+    const size_t threads = (size_t)kernels_lane_threads(lane);
+    *waiting = (struct waiting_groups){.valuing = {groups->valuing}, .most = 1};
+    while (waiting->most < GROUPS_WAITING && kernels_lane_beside(lane) && waiting->most < threads / 2) {
+        waiting->valuing[waiting->most] = valuing_open();
+        if (!waiting->valuing[waiting->most])
+            return error_set_system(error, -ENOMEM, "measure texture");
+        waiting->most++;
+    }
+    return 0;
+}
+
+static void
+waiting_close(struct waiting_groups *waiting)
+{
+    for (size_t place = 1; place < waiting->most; place++)
+        valuing_close(waiting->valuing[place]);
 }
 
 int
@@ -241,12 +291,13 @@ texture_groups_measure(struct texture_groups *groups, struct kernels_lane *lane,
                        struct error *error)
 {
     struct shared_values shared = {.items = NULL};
-    struct measured_group before = {.left = NULL};
-    int rc = 0;
+    struct waiting_groups waiting;
     memset(result, 0, sizeof *result);
+    int rc = waiting_open(groups, lane, &waiting, error);
     for (size_t g = 0; g < groups->pipeline->texture_count && rc == 0; g++)
-        rc = measure_group(groups, g, &before, lane, voxels, masks, most_bytes, &shared, result, error);
-    rc = measured_group_end(&before, rc);
+        rc = measure_group(groups, g, &waiting, lane, voxels, masks, most_bytes, &shared, result, error);
+    rc = waiting_take_all(&waiting, rc);
+    waiting_close(&waiting);
     shared_values_clear(&shared);
     if (rc)
         texture_result_clear(result);

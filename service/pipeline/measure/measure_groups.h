@@ -15,16 +15,18 @@
 #include "service/pipeline/measure/measure_grids.h"
 #include "service/pipeline/segment/segment.h"
 
+enum { GROUPS_WAITING = 4 }; /* whose values threads compute while later groups are filtered and counted */
+
 struct texture_groups {
     const struct conf_pipeline *pipeline;
-    const struct grid *grid;                /* of the job */
-    const struct pipeline_watch *watch;     /* may be NULL */
-    struct valuing *valuing;                /* for texture_measure() */
-    struct grid *grids;                     /* per group; the job's grid if there is no source */
-    struct kernels_lane *lane;              /* the second lane; NULL: not needed */
-    struct group_values *values;            /* per group */
-    struct group_masks masks, masks_before; /* before: those of a group whose values are not complete */
-    struct filter_range range;              /* for filters */
+    const struct grid *grid;                                /* of the job */
+    const struct pipeline_watch *watch;                     /* may be NULL */
+    struct valuing *valuing;                                /* for texture_measure() */
+    struct grid *grids;                                     /* per group; the job's grid if there is no source */
+    struct kernels_lane *lane;                              /* the second lane; NULL: not needed */
+    struct group_values *values;                            /* per group */
+    struct group_masks masks, masks_before[GROUPS_WAITING]; /* before: those of groups whose values are not complete */
+    struct filter_range range;                              /* for filters */
 };
 
 /*
