@@ -85,7 +85,7 @@ int texture_measure(const struct texture_request *request, struct texture_result
 struct step;
 int texture_begin(const struct texture_request *request, bool leaves, struct texture_result *result, struct step **left,
                   struct error *error);
-int texture_end(struct step *left); /* NULL: does nothing */
+int texture_end(struct step *left); /* left may be NULL */
 
 void texture_result_clear(struct texture_result *result);
 
