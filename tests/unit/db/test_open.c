@@ -406,11 +406,13 @@ START_TEST(views_have_their_columns)
                     "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
                     "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting,"
                     "free_mib,disk_full_days,held,series_refused_24h,jobs_review,jobs_rejected,"
-                    "series_without_rule,jobs_expected,jobs_late,compute,free_at,programs_waiting,programs_running,deliveries_review"},
+                    "series_without_rule,jobs_expected,jobs_late,compute,free_at,programs_waiting,programs_running,"
+                    "deliveries_review"},
         {"v_deliveries", "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
                          "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"
                          "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
-                         "superseded_by,held,sent_sop_class,sent_transfer_syntax,sent_sop_instance_uid,confirmed,version,reviewed_at,reviewed_by"},
+                         "superseded_by,held,sent_sop_class,sent_transfer_syntax,sent_sop_instance_uid,confirmed,"
+                         "version,reviewed_at,reviewed_by"},
         {"v_holds", "kind,name,held_at,held_by,reason"},
         {"v_programs", "program,state,code,message,since_at,sandbox,identity,program_sha256,weights_sha256,weights_mib,"
                        "waiting,running,runs,failed,starts,cases_per_start,mean_seconds,median_seconds,max_seconds,"
