@@ -159,7 +159,7 @@ announce(const struct scene *scene)
 static size_t
 measure(struct scene *scene, const struct texture_options *options)
 {
-    const struct texture_region region = {1, "Region", scene->bits};
+    const struct texture_region region = {.segment = 1, .label = "Region", .bits = scene->bits};
     const struct texture_request request = {.options = options,
                                             .instances = &scene->instances,
                                             .stack = &scene->stack,

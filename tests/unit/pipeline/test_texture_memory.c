@@ -66,7 +66,7 @@ open_lane(struct kernels_device **device, const struct texture_options *options)
 static void
 expect_predicted(const struct texture_options *options, double share)
 {
-    static const struct texture_region regions[2] = {{1, "A", NULL}, {0, "", NULL}};
+    static const struct texture_region regions[2] = {{.segment = 1, .label = "A"}, {.label = ""}};
     const struct texture_bytes bytes = texture_bytes(options, pointers, &stack, 2);
     const int64_t predicted = bytes.lasting + bytes.passing;
     struct texture_result result = {.map_count = 0};
