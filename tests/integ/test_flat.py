@@ -436,7 +436,7 @@ def run(tmp_path):
     def call(*paths, texture='texture = { families = [ "first-order", "shape" ]; };', segments=(), more="", flat=True, status=0, arguments=()):
         config = tmp_path / "noctule.conf"
         config.write_text(
-            f'root = "{tmp_path / "root"}"; pipelines = ( {{ name = "flat"; flat = {str(flat).lower()}; results = [ "nifti" ]; '
+            f'root = "{tmp_path / "root"}"; pipelines = ( {{ name = "flat"; flat = {str(flat).lower()}; results = [ "seg" ]; '
             f"segments = ( {', '.join(segments)} );\n{texture}\n{more} }} );\n")
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
         done = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", "flat", "--output", tmp_path / "out",
@@ -683,7 +683,7 @@ inbox = ( {{ path = "inbox"; after = "keep"; settle_seconds = 0.1; sweep_seconds
 series = {{ quiet_seconds = 1.0; complete_seconds = 0.3; patience_seconds = 1.0; }};
 compute = {{ lanes = 2; }};
 min_free_mib = 1;
-pipelines = ( {{ name = "flat"; flat = true; min_slices = 5; results = [ "nifti" ]; segments = ( {segment} );
+pipelines = ( {{ name = "flat"; flat = true; min_slices = 5; results = [ "seg" ]; segments = ( {segment} );
                  texture = {{ families = [ "first-order", "glcm" ]; discretisation = "fixed-bin-number"; levels = 16; }}; }},
               {{ name = "volumes"; min_slices = 1; results = [ "nifti" ]; segments = ( {segment} ); }} );
 rules = ( {{ match = {{ modality = "DX"; }}; pipeline = "flat"; }}, {{ match = {{ modality = "US"; }}; pipeline = "flat"; }},
