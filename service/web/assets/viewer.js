@@ -412,10 +412,12 @@
     show();
   }
 
-  document.querySelectorAll("[data-planes]").forEach(function (root) {
+  function begin(root) {
     fetch(root.dataset.planes, { credentials: "same-origin" }).then(function (answer) {
+      if (answer.status === 429) { setTimeout(begin, 500, root); return; }
       if (!answer.ok) throw new Error("status " + answer.status);
-      return answer.json();
-    }).then(function (about) { Viewer(root, about); }).catch(function (why) { root.dataset.failed = why.message; });
-  });
+      return answer.json().then(function (about) { Viewer(root, about); });
+    }).catch(function (why) { root.dataset.failed = why.message; });
+  }
+  document.querySelectorAll("[data-planes]").forEach(begin);
 })();
