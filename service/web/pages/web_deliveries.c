@@ -374,9 +374,11 @@ delivery_row(const struct web_list *list, size_t row)
                 strcmp(commitment, "REQUESTED") == 0   ? "requested"
                 : strcmp(commitment, "COMMITTED") == 0 ? "received"
                                                        : "failed");
-    if (strcmp(report_cell_text(table, row, "state"), "REVIEW") == 0)
+    if (strcmp(report_cell_text(table, row, "state"), "REVIEW") == 0) {
+        fputs("<br>\n", out);
         web_delivery_buttons(list->view, report_cell_text(table, row, "delivery"),
                              report_cell_text(table, row, "version"));
+    }
     fputs("</td></tr>\n", out);
 }
 

@@ -52,9 +52,12 @@ job_put_result(const struct report_table *table, size_t row, bool exists, FILE *
         fputs("?format=dicom\" download=\"", out);
         html_text(name, out);
         fputs("\">", out);
+        html_text(name, out);
+        fputs("</a>", out);
+    } else {
+        html_untrusted(name, out); /* the folder of images has the name of a UID: broken if need be */
     }
-    html_text(name, out);
-    fputs(exists && uid && *uid ? "</a></td></tr>\n" : "</td></tr>\n", out);
+    fputs("</td></tr>\n", out);
 }
 
 static int
