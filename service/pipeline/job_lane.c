@@ -89,6 +89,7 @@ static int
 job_lane_open_both(struct kernels_device *device, struct kernels_lane **lane, struct kernels_lane **coarse,
                    struct error *error)
 {
+    *lane = NULL; /* kernels_lane_open sets it only if it succeeds */
     int rc = kernels_lane_open(device, lane, error);
     if (rc == 0)
         rc = kernels_lane_open(device, coarse, error);
