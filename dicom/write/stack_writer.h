@@ -112,7 +112,7 @@ void stack_add_shared_derivation(const struct stack_writer *w, struct element_bu
 void stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, int32_t plane);
 /* `label`: Frame Label, the value of a dimension; NULL: none. */
 void stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size_t count, const char *label);
-/* Planes and Pixel Measures are those of volumes. Of a 2-D image, the next three add nothing (PS3.3 A.51.5). */
+/* Planes and Pixel Measures are those of volumes. The next three leave out those of a 2-D image (PS3.3 A.51.5). */
 void stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to, int32_t plane);
 void stack_add_plane_orientation(const struct stack_writer *w, struct element_buffer *to);
 /* Adds Pixel Measures in mm: shared, or of each frame if unevenly spaced planes differ in thickness

@@ -238,7 +238,7 @@ mcc_remove(struct mcc_columns<SIDE> &columns)
     return square >= MCC_NONE ? square : 0;
 }
 
-/* Removes rows while at least ROWS - SIDE / 4 + 1 of the `most` rows of the warp's matrices remain, and writes what they leave. */
+/* Removes rows while at least ROWS - SIDE / 4 + 1 of the `most` rows of the warp's matrices remain, and writes the rest. */
 template <int SIDE, int ROWS>
 static __device__ __forceinline__ void
 mcc_remove_rows(struct mcc_columns<SIDE> &columns, int most, double *diagonal, double *squares, int64_t apart)

@@ -23,7 +23,7 @@ audit_job(struct audited *audited, const char *action, int64_t job)
     snprintf(audited->subject, sizeof audited->subject, "job %" PRId64, job);
 }
 
-/* Names a delivery instead of a job. 0: changes nothing. */
+/* Names a delivery instead of a job. 0: the subject stays the job. */
 static void
 audit_delivery(struct audited *audited, int64_t delivery)
 {

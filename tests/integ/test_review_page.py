@@ -71,7 +71,7 @@ def test_by_keyboard(site, tmp_path):
         assert shown(browser).startswith("Job 1,"), browser.evaluate("location.href + document.body.innerText")
         assert len(audit(d)) == 3
         # On a busy machine the planes of the pages before still have the seats; the viewer asks again.
-        assert not [error for error in browser.errors if " 429 " not in error], browser.errors
+        assert not [error for error in browser.errors if not (" 429 " in error and "/planes" in error)], browser.errors
 
 
 def test_two_reviewers_and_no_scripts(site, tmp_path):

@@ -155,7 +155,7 @@ begin_stored(const struct texture_groups *groups, size_t group, int64_t most_byt
     return kernels_volume_ready(groups->lane, 0, grid->to.extent.slices, error);
 }
 
-/* A group whose values threads may still compute, and what they need. */
+/* A group whose values threads may still compute, and the data that they need. */
 struct measured_group {
     struct texture_options options;
     struct group_regions regions;

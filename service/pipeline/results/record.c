@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Writes what a reader of the values and lengths of a 2-D image must know. */
+/* Writes the origin of the values and lengths of a 2-D image. */
 static void
 record_put_flat(struct json *json, const struct pipeline_source *source)
 {

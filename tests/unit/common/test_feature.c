@@ -304,7 +304,7 @@ START_TEST(features_are_ordered_by_region)
 
 END_TEST
 
-/* Groups of texture repeat what does not depend on their settings. Other values must not be lost: the database refuses
+/* Groups of texture repeat features that do not depend on their settings. Other values must not be lost: the database refuses
  * them. */
 START_TEST(a_feature_of_several_groups_is_kept_once)
 {
