@@ -54,7 +54,7 @@ init_libraries()
         charset_load_converters();
     } catch (const std::bad_alloc &) {
         end_for_want_of("no converter of character sets (glibc's gconv modules: ISO-8859-1, GB18030, EUC-KR, "
-                        "ISO-2022-JP-2, ISO-2022-JP-3), or not enough memory to load it");
+                        "ISO-2022-JP-2, ISO-2022-JP-3), no locale C.UTF-8, or not enough memory to load one");
     }
     /* Standard attributes with VR UN get the VR of the dictionary. */
     dcmEnableUnknownVRConversion.set(OFTrue);

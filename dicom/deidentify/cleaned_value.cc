@@ -1,5 +1,6 @@
 /* cleaned_value.cc - see cleaned_value.hh. */
 #include "dicom/deidentify/cleaned_value.hh"
+#include "dicom/value/charset.hh"
 
 #include <cstdio>
 #include <cstring>
@@ -29,6 +30,19 @@ bool
 is_ascii(const std::string &word)
 {
     return std::all_of(word.begin(), word.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+/* Returns at least one part. */
+std::vector<std::string>
+split_at(const std::string &text, const char *separators)
+{
+    std::vector<std::string> parts;
+    for (size_t start = 0; start <= text.size();) {
+        const size_t end = std::min(text.find_first_of(separators, start), text.size());
+        parts.push_back(text.substr(start, end - start));
+        start = end + 1;
+    }
+    return parts;
 }
 
 bool
@@ -163,35 +177,101 @@ cleaned_is_valid(DcmEVR vr, const std::string &values)
 void
 Identifiers::add_words(const std::string &utf8)
 {
-    for (const std::string &word : cleaned_words(utf8))
-        if (word.size() >= 3)
-            words_.insert(word);
+    for (const Folding folding : {Folding::Base, Folding::Spelled})
+        for (const std::string &word : cleaned_words(charset_folded(utf8, folding)))
+            if (word.size() >= 3)
+                words_.insert(word);
+}
+
+/* Family and given name are also found without a separator, in both orders. A family name of two letters is a word of too
+ * many other meanings for a value in capitals, such as SE. */
+void
+Identifiers::add_name(const std::string &utf8)
+{
+    add_words(utf8);
+    for (const Folding folding : {Folding::Base, Folding::Spelled})
+        for (const std::string &group : split_at(charset_folded(utf8, folding), "=\\")) {
+            const std::vector<std::string> parts = split_at(group, "^");
+            std::string family, given;
+            for (const std::string &word : cleaned_words(parts[0]))
+                family += word;
+            for (const std::string &word : parts.size() > 1 ? cleaned_words(parts[1]) : std::vector<std::string>())
+                given += word;
+            if (family.size() == 2)
+                short_.insert(family);
+            if (!family.empty() && !given.empty() && family.size() + given.size() >= 4)
+                words_.insert({family + given, given + family});
+        }
 }
 
 void
 Identifiers::add_identifier(const std::string &utf8)
 {
     std::string joined;
-    for (const std::string &word : cleaned_words(utf8))
+    for (const std::string &word : cleaned_words(charset_folded(utf8, Folding::Base)))
         joined += word;
     if (joined.size() >= 4)
         words_.insert(joined);
     add_words(utf8);
 }
 
+void
+Identifiers::add_number(const std::string &utf8)
+{
+    if (utf8.size() >= 5 && utf8.find_first_of("0123456789") != std::string::npos)
+        add_identifier(utf8);
+}
+
+/* Adds the orders in which people write a date, with and without zeros, and with English months. */
+void
+Identifiers::add_birth_date(const std::string &date)
+{
+    static const char *const months[] = {"january", "february", "march",     "april",   "may",      "june",
+                                         "july",    "august",   "september", "october", "november", "december"};
+    add_identifier(date);
+    const std::string digits = header_trimmed(date);
+    const int number = digits.size() == 8 && is_number(digits) ? std::stoi(digits.substr(4, 2)) : 0;
+    if (number < 1 || number > 12)
+        return;
+    const std::string year = digits.substr(0, 4), name = months[number - 1];
+    const std::string month = digits.substr(4, 2), day = digits.substr(6);
+    words_.insert({day + month + year, month + day + year});
+    for (const std::string &y : {year, year.substr(2)})
+        for (const std::string &m : {month, std::to_string(number), name, name.substr(0, 3)})
+            for (const std::string &d : {day, std::to_string(std::stoi(day))})
+                short_.insert({d + m + y, m + d + y, y + m + d});
+}
+
 /* Long ones are also found within words and across separators. */
 bool
-Identifiers::occur_in(const std::string &utf8) const
+Identifiers::occur_in_words(const std::vector<std::string> &words, bool is_prose) const
 {
-    if (words_.empty())
-        return false;
     std::string joined;
-    for (const std::string &word : cleaned_words(utf8)) {
-        if (words_.count(word))
-            return true;
-        joined += word;
+    for (size_t i = 0; i < words.size(); i++) {
+        std::string adjacent;
+        for (size_t j = i; j < std::min(i + 3, words.size()); j++) {
+            adjacent += words[j];
+            if (words_.count(adjacent) || (is_prose && short_.count(adjacent)))
+                return true;
+        }
+        joined += words[i];
     }
     return std::any_of(words_.begin(), words_.end(), [&joined](const std::string &word) {
         return word.size() >= 6 && joined.find(word) != std::string::npos;
     });
+}
+
+bool
+Identifiers::occur_in(const std::string &utf8, bool is_prose) const
+{
+    return !words_.empty() && (occur_in_words(cleaned_words(charset_folded(utf8, Folding::Base)), is_prose) ||
+                               occur_in_words(cleaned_words(charset_folded(utf8, Folding::Spelled)), is_prose));
+}
+
+bool
+Identifiers::occur_in_numbers(const std::string &values) const
+{
+    const std::vector<std::string> words = cleaned_words(values);
+    return std::any_of(words.begin(), words.end(),
+                       [&](const std::string &word) { return word.size() >= 6 && words_.count(word); });
 }

@@ -44,9 +44,9 @@ const struct {
     {0x0043, 0x39, "GEMS_PARM_01"},              /* the first value is the B Value */
 };
 
-/* Attributes without a rule whose text a person writes, for example the name of a region in another object. */
-const DcmTagKey labels[] = {DCM_SegmentLabel, DCM_SegmentAlgorithmName, DCM_AlgorithmName, DCM_ContentDescription,
-                            DCM_LUTLabel,     DCM_LUTExplanation};
+/* Attributes without a rule whose text a person writes, by the end of their keyword, for example Segment Label. */
+const char *const written[] = {"Label",   "Description",   "Explanation",
+                               "Comment", "AlgorithmName", "HangingProtocolName"};
 
 /* UIDs that name a vocabulary. */
 const DcmTagKey vocabularies[] = {DCM_CodingSchemeUID, DCM_ContextGroupExtensionCreatorUID, DCM_ContextUID,
@@ -66,10 +66,22 @@ const DcmTagKey bulk[] = {DCM_PixelData,
 /* Sequences with the action D whose items stay, cleaned. Others are removed. */
 const DcmTagKey dummy_sequences[] = {DCM_ContentSequence, DCM_VerifyingObserverSequence};
 
-/* Identifiers of the patient, besides names. */
-const DcmTagKey identifiers[] = {
-    DCM_PatientID,      DCM_AccessionNumber, DCM_PatientBirthDate,       DCM_RETIRED_OtherPatientIDs,
-    DCM_PatientAddress, DCM_AdmissionID,     DCM_PatientTelephoneNumbers};
+/* Identifiers of the patient, besides names and the birth date. */
+const DcmTagKey identifiers[] = {DCM_PatientID,      DCM_AccessionNumber, DCM_RETIRED_OtherPatientIDs,
+                                 DCM_PatientAddress, DCM_AdmissionID,     DCM_PatientTelephoneNumbers};
+
+/* Numbers of orders and visits. Some sites use words or small numbers, which identify no patient. */
+const DcmTagKey order_numbers[] = {DCM_RETIRED_MedicalRecordLocator,
+                                   DCM_RETIRED_InsurancePlanIdentification,
+                                   DCM_StudyID,
+                                   DCM_RequestedProcedureID,
+                                   DCM_ScheduledProcedureStepID,
+                                   DCM_PerformedProcedureStepID,
+                                   DCM_ServiceEpisodeID,
+                                   DCM_PlacerOrderNumberImagingServiceRequest,
+                                   DCM_FillerOrderNumberImagingServiceRequest,
+                                   DCM_RETIRED_PlacerOrderNumberProcedure,
+                                   DCM_RETIRED_FillerOrderNumberProcedure};
 
 template <size_t size>
 bool
@@ -173,10 +185,15 @@ character_set_of(DcmItem &item, const std::string &inherited)
     return {text.c_str(), text.size()};
 }
 
+/* Returns whether a person writes the text of this attribute, which has no rule. */
 bool
-is_character_set(const std::string &names)
+is_written(const DcmTagKey &tag)
 {
-    return names.find_first_not_of("ISO_ IRGBK0123456789\\") == std::string::npos;
+    DcmTag named(tag);
+    const std::string keyword = named.getTagName();
+    return tag != DCM_DimensionDescriptionLabel &&
+           std::any_of(std::begin(written), std::end(written),
+                       [&](const char *end) { return text_ends_in(keyword.c_str(), end); });
 }
 
 } // namespace
@@ -211,7 +228,11 @@ DatasetCleaner::collect(DcmItem &item, const std::string &inherited_set)
             for (DcmItem *each : header_children<DcmItem>(element))
                 collect(*each, set);
         else if (element->ident() == EVR_PN)
-            identifiers_.add_words(decoded(*element, set));
+            identifiers_.add_name(decoded(*element, set));
+        else if (element->getTag() == DCM_PatientBirthDate)
+            identifiers_.add_birth_date(decoded(*element, set));
+        else if (is_among(order_numbers, element->getTag()))
+            identifiers_.add_number(decoded(*element, set));
         else if (is_among(identifiers, element->getTag()))
             identifiers_.add_identifier(decoded(*element, set));
     }
@@ -345,12 +366,13 @@ DatasetCleaner::act_without_rule(const DcmElement &element, int depth) const
     if (is_among(bulk, tag))
         return depth > 0 && tag.getGroup() == 0x7FE0 ? Act::Remove : Act::Keep;
     if (vr == EVR_UI)
-        return is_among(vocabularies, tag) || keeps(DEIDENTIFY_UIDS) ? Act::Keep : Act::MapUid;
+        return keeps(DEIDENTIFY_UIDS) ? Act::Keep : Act::MapUid;
     if (vr == EVR_PN)
         return Act::Dummy;
     if (vr == EVR_DA || vr == EVR_DT)
         return keeps(DEIDENTIFY_DATES) ? Act::Shift : Act::Remove;
-    if (is_long_text(vr) || is_among(labels, tag) || (is_short_text(vr) && !is_short_text(DcmTag(tag).getEVR())))
+    if (is_long_text(vr) || (is_short_text(vr) && is_written(tag)) ||
+        (is_short_text(vr) && !is_short_text(DcmTag(tag).getEVR())))
         return Act::Words;
     return vr == EVR_SQ || has_syntax(vr) || is_short_text(vr) || is_binary_number(vr) ? Act::Keep : Act::Remove;
 }
@@ -361,7 +383,7 @@ DatasetCleaner::clean_element(DcmItem &item, DcmElement &element, const std::str
     const ProfileRow *row = find_row(header_tag_number(element.getTag()));
     const Act act = row ? act_of(element, row) : act_without_rule(element, depth);
     if (element.getTag() == DCM_SpecificCharacterSet) {
-        if (!is_character_set(text_of(element)))
+        if (!sets_.try_emplace(set, set).first->second.is_known())
             delete item.remove(&element);
         return;
     }
@@ -383,7 +405,7 @@ DatasetCleaner::clean_element(DcmItem &item, DcmElement &element, const std::str
         put_dummy(item, element);
         break;
     case Act::MapUid:
-        map_uids(item, element);
+        map_uids(item, element, row);
         break;
     case Act::Shift:
         shift(item, element, row);
@@ -422,6 +444,10 @@ DatasetCleaner::clean_value(DcmItem &item, DcmElement &element, const std::strin
         delete item.remove(&element);
         return;
     }
+    if (vr == EVR_IS && element.getLength() <= 64 && identifiers_.occur_in_numbers(text_of(element))) {
+        header_is_good(element.clear());
+        return;
+    }
     if (vr == EVR_DS || vr == EVR_IS || vr == EVR_UI) {
         element.compact(); /* contours: the text is read again when it is written */
         return;
@@ -430,7 +456,7 @@ DatasetCleaner::clean_value(DcmItem &item, DcmElement &element, const std::strin
     std::string left = by_words ? cleaned_text(how_, utf8) : utf8;
     if (is_form && left != utf8) /* a shortened text has not the form */
         left.clear();
-    if (!left.empty() && !identifiers_.occur_in(left)) {
+    if (!left.empty() && !identifiers_.occur_in(left, !is_form)) {
         if (left != utf8)
             put_text(element, left);
     } else if (row && row->action == Profile::X) {
@@ -461,17 +487,21 @@ DatasetCleaner::shift(DcmItem &item, DcmElement &element, const ProfileRow *row)
         put_dummy(item, element);
 }
 
+/* Attributes without a rule may name a class or a vocabulary, also one that is newer than the dictionary. */
 void
-DatasetCleaner::map_uids(DcmItem &item, DcmElement &element) const
+DatasetCleaner::map_uids(DcmItem &item, DcmElement &element, const ProfileRow *row) const
 {
     if (element.ident() != EVR_UI) {
         put_dummy(item, element);
         return;
     }
+    const bool is_name = is_among(vocabularies, element.getTag());
     std::string mapped;
     for (const std::string &uid : values_of(text_of(element))) {
         char replaced[DICOM_UID_SIZE] = "";
-        if (!uid.empty() && deidentify_uid(&how_, uid.c_str(), replaced))
+        if (!row && (is_name || uid.rfind("1.2.840.10008.", 0) == 0) && !identifiers_.occur_in_numbers(uid))
+            header_copy(replaced, uid);
+        else if (!uid.empty() && deidentify_uid(&how_, uid.c_str(), replaced))
             throw std::bad_alloc();
         mapped += "\\" + std::string(replaced);
     }
@@ -495,7 +525,7 @@ DatasetCleaner::put_dummy(DcmItem &item, DcmElement &element) const
         put_text(element, "000Y");
         break;
     case EVR_UI:
-        map_uids(item, element);
+        map_uids(item, element, find_row(header_tag_number(element.getTag())));
         break;
     case EVR_AE:
     case EVR_CS:

@@ -43,7 +43,7 @@ class DatasetCleaner
 
     void clean_value(DcmItem &item, DcmElement &element, const std::string &set, bool by_words, const ProfileRow *row);
     void shift(DcmItem &item, DcmElement &element, const ProfileRow *row);
-    void map_uids(DcmItem &item, DcmElement &element) const;
+    void map_uids(DcmItem &item, DcmElement &element, const ProfileRow *row) const;
     void put_dummy(DcmItem &item, DcmElement &element) const;
 
     void put_identity(DcmItem &dataset) const;

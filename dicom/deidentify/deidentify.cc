@@ -155,7 +155,8 @@ int
 deidentify_uid(const struct deidentify *how, const char *uid, char replaced[DICOM_UID_SIZE])
 {
     uint8_t digest[DEIDENTIFY_DIGEST];
-    if (strncmp(uid, "1.2.840.10008.", strlen("1.2.840.10008.")) == 0 || (how->keep & DEIDENTIFY_UIDS)) {
+    /* A site may also use the root of the standard for its own UIDs, so only registered ones stay. */
+    if (dcmFindNameOfUID(uid) || (how->keep & DEIDENTIFY_UIDS)) {
         snprintf(replaced, DICOM_UID_SIZE, "%s", uid);
         return 0;
     }

@@ -4,6 +4,8 @@
 #include "dicom/read/inherit.hh"
 
 #include <iconv.h>
+#include <locale.h>
+#include <wctype.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -101,6 +103,60 @@ class Converter
     iconv_t handle_;
 };
 
+locale_t letters; /* C.UTF-8, which has the upper and lower case of all letters */
+
+/* The base letters of U+00DF to U+017F in lower case. */
+const char base_letters[] = "saaaaaaaceeeeiiiidnooooo ouuuuytyaaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkk"
+                            "llllllllllnnnnnnnnnoooooooorrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs";
+
+/* Returns the number of the character at `text`, of `length` bytes. */
+uint32_t
+code_point(const char *text, size_t length)
+{
+    const unsigned char first = static_cast<unsigned char>(*text);
+    uint32_t code = length == 1 ? first : first & (0xFFU >> (length + 1));
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3FU);
+    return code;
+}
+
+std::string
+utf8_of(uint32_t code)
+{
+    static const uint32_t lead[] = {0, 0xC0, 0xE0, 0xF0};
+    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    std::string text(1, static_cast<char>(lead[more] | code >> (6 * more)));
+    for (int i = more - 1; i >= 0; i--)
+        text += static_cast<char>(0x80U | (code >> (6 * i) & 0x3FU));
+    return text;
+}
+
+/* Returns the folded form of a character in lower case. */
+std::string
+folded_letter(uint32_t code, Folding folding)
+{
+    static const struct {
+        uint32_t code;
+        const char *spelled;
+    } spellings[] = {{0xDF, "ss"}, {0xE4, "ae"}, {0xE5, "aa"}, {0xE6, "ae"}, {0xF6, "oe"},
+                     {0xF8, "oe"}, {0xFC, "ue"}, {0xFE, "th"}, {0x153, "oe"}};
+
+    for (const auto &each : spellings)
+        if (folding == Folding::Spelled && each.code == code)
+            return each.spelled;
+    static const uint32_t greek_and_russian[][2] = {{0x3AC, 0x3B1}, {0x3AD, 0x3B5}, {0x3AE, 0x3B7},
+                                                    {0x3AF, 0x3B9}, {0x3C2, 0x3C3}, {0x3CC, 0x3BF},
+                                                    {0x3CD, 0x3C5}, {0x3CE, 0x3C9}, {0x451, 0x435}};
+    for (const auto &pair : greek_and_russian)
+        if (pair[0] == code)
+            return utf8_of(pair[1]);
+    if (code >= 0x300 && code <= 0x36F) /* accents that combine with the letter before */
+        return "";
+    if (code >= 0xDF && code <= 0x17F)
+        return {base_letters[code - 0xDF]};
+    return utf8_of(code >= 0xFF01 && code <= 0xFF5E ? code - 0xFEE0 : code);
+}
+
 /* Runs `act` of DCMTK, which names sets that it does not know by another condition. */
 template <typename Act>
 OFCondition
@@ -183,6 +239,26 @@ charset_load_converters()
 {
     for (const char *name : {"ISO-8859-1", "GB18030", "EUC-KR", "ISO-2022-JP-2", "ISO-2022-JP-3"})
         Converter{name};
+    if (!letters)
+        letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    if (!letters)
+        throw std::bad_alloc();
+}
+
+std::string
+charset_folded(const std::string &utf8, Folding folding)
+{
+    std::string folded;
+    for (size_t i = 0; i < utf8.size();) {
+        const size_t length = text_utf8_length(utf8.c_str() + i);
+        if (length)
+            folded +=
+                folded_letter(towlower_l(static_cast<wint_t>(code_point(utf8.c_str() + i, length)), letters), folding);
+        else
+            folded += utf8[i];
+        i += std::max<size_t>(length, 1);
+    }
+    return folded;
 }
 
 Charset::Charset(const std::string &declared)

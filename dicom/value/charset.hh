@@ -34,12 +34,19 @@ class Charset
     bool is_known_;
 };
 
-/* Loads the converters of the C library, so that they exist later. Throws std::bad_alloc if one is not there, or if memory
- * is short. */
+/* Loads the converters and the letter cases of the C library, so that they exist later. Throws std::bad_alloc if one is not
+ * there, or if memory is short. */
 void charset_load_converters();
 
 /* Converts a name for display to UTF-8. If it is not in the set, non-ASCII bytes become "?". */
 std::string charset_name(Charset &charset, const std::string &text);
+
+/* How a letter with a mark is folded: to its base letter, or as some languages write it in ASCII ("ue", "ss"). */
+enum class Folding { Base, Spelled };
+
+/* Returns a text (UTF-8) for comparisons: in lower case, without accents, and full-width forms as ASCII. Bytes that are not
+ * UTF-8 stay. charset_load_converters() must have been called. */
+std::string charset_folded(const std::string &utf8, Folding folding);
 
 /* Returns whether all of the text is UTF-8. */
 bool charset_is_utf8(const std::string &text);

@@ -270,6 +270,65 @@ def test_own_name_elsewhere(tmp_path):
     assert (made.BodyPartExamined, made.FilterType) == ("HEAD", "B30f")  # others stay
 
 
+@pytest.mark.parametrize(("name", "elsewhere"), [
+    ("MÜLLER^JÖRG", "Müller"), ("Müller^Jörg", "Mu\u0308ller"), ("Müller^Jörg", "MUELLER"), ("Mueller^Jörg", "Müller"),
+    ("Müller^Jörg", "Muller"), ("Strauß^Ute", "STRAUSS"), ("МАЯКОВСКИЙ^ВЛАДИМИР", "Маяковский"), ("ΠΑΠΠΑΣ^ΝΙΚΟΣ", "Παππάς"),
+    ("Li^Na", "Li Na"), ("Li^Na", "NALI"), ("Li^Na", "of Li"), ("Quast^Eva", "EvaQuast"), ("Quast^Eva", "Ｑｕａｓｔ")])
+def test_a_name_in_another_spelling(tmp_path, name, elsewhere):
+    """Case, accents and separators differ between systems of one hospital."""
+    source = pydicom.dcmread(image(tmp_path / "ct")[0])
+    source.SpecificCharacterSet, source.PatientName, source.ManufacturerModelName = "ISO_IR 192", name, f"Room {elsewhere}"
+    source.FilterType = "B30f"
+    save(source, tmp_path / "source.dcm")
+    (copy,) = clean(tmp_path, [tmp_path / "source.dcm"], ["device"])
+    made = pydicom.dcmread(copy)
+    assert (made.ManufacturerModelName, made.FilterType) == ("REMOVED", "B30f")
+
+
+@pytest.mark.parametrize("written", ["03.02.1951", "3.2.51", "02/03/1951", "1951-02-03", "3 Feb 1951", "03FEB51", "February 3, 1951"])
+def test_a_birth_date_in_another_form(tmp_path, written):
+    source = pydicom.dcmread(image(tmp_path / "ct")[0])
+    source.PatientBirthDate, source.ManufacturerModelName, source.FilterType = "19510203", f"born {written}", "31 2"
+    save(source, tmp_path / "source.dcm")
+    (copy,) = clean(tmp_path, [tmp_path / "source.dcm"])
+    made = pydicom.dcmread(copy)
+    assert (made.ManufacturerModelName, made.FilterType) == ("REMOVED", "31 2")
+
+
+@pytest.mark.parametrize("keyword", ["MedicalRecordLocator", "StudyID", "RequestedProcedureID", "ScheduledProcedureStepID",
+                                     "PerformedProcedureStepID", "ServiceEpisodeID", "PlacerOrderNumberImagingServiceRequest",
+                                     "FillerOrderNumberImagingServiceRequest"])
+def test_a_number_of_an_order_elsewhere(tmp_path, keyword):
+    source = pydicom.dcmread(image(tmp_path / "ct")[0])
+    setattr(source, keyword, "OP-88776655")
+    source.ManufacturerModelName = "scan 88776655"
+    save(source, tmp_path / "source.dcm")
+    (copy,) = clean(tmp_path, [tmp_path / "source.dcm"])
+    assert leaks(copy.read_bytes(), ["88776655"]) == []
+
+
+def test_an_identifier_in_numbers_uids_and_character_sets(tmp_path):
+    """Also in UIDs with the root of the standard, which are no registered UIDs, and in UIDs of vocabularies."""
+    source = pydicom.dcmread(image(tmp_path / "ct")[0])
+    source.PatientID = number = "77281934"
+    source.SeriesNumber = source.AcquisitionNumber = number
+    source.SOPInstanceUID = source.file_meta.MediaStorageSOPInstanceUID = f"1.2.840.10008.{number}.1"
+    source.StudyInstanceUID, source.FrameOfReferenceUID = f"1.2.840.10008.5.1.4.1.1.{number}", "1.2.840.10008.1.4.1.1"
+    item = Dataset()
+    item.CodeValue, item.CodingSchemeDesignator, item.CodeMeaning = "1", "99X", "Head"
+    item.CodingSchemeUID = item.ContextUID = item.MappingResourceUID = f"1.2.3.{number}"
+    other = Dataset()
+    other.ReferencedSOPClassUID, other.ContextUID = "1.2.840.10008.5.1.4.1.1.99999", "1.2.840.10008.6.1.2"  # a class of the future
+    source.AnatomicRegionSequence, source.ReferencedImageSequence = [item], [other]
+    plant(source, 0x00080005, "CS", number)
+    save(source, tmp_path / "source.dcm")
+    (copy,) = clean(tmp_path, [tmp_path / "source.dcm"])
+    assert leaks(copy.read_bytes(), [number]) == []
+    made = pydicom.dcmread(copy)
+    assert made.SeriesNumber is None and made.FrameOfReferenceUID == "1.2.840.10008.1.4.1.1"  # Talairach
+    assert made.ReferencedImageSequence[0] == other
+
+
 # ----------------------------------------------------------------------------------- copies fit --
 
 RESULTS = '"seg", "labelmap", "sr", "rtstruct", "pmap", "nifti"'
