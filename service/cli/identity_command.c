@@ -6,6 +6,7 @@
  */
 #include "service/cli/control_requests.h"
 
+#include "base/text.h"
 #include "db/report.h"
 #include "dicom/deidentify/deidentify.h"
 #include "service/common/exit_codes.h"
@@ -98,11 +99,13 @@ static int
 identity_check(struct cli_call *call)
 {
     const char *word = call->arguments[0];
-    const bool is_hash = strncmp(word, "h:", 2) == 0 && strlen(word) == DEIDENTIFY_WORD - 1;
-    return is_hash || strncmp(word, "2.25.", 5) == 0
+    const bool is_hash = strncmp(word, "h:", 2) == 0 && strlen(word) == DEIDENTIFY_WORD - 1 &&
+                         strspn(word + 2, "0123456789abcdef") == DEIDENTIFY_WORD - 3;
+    return is_hash || (strncmp(word, "2.25.", 5) == 0 && word[5] && text_is_uid(word))
                ? EXIT_OK
-               : cli_usage_error(call->command->name,
-                                 "needs a pseudonym (h: and 24 digits) or a UID that begins with 2.25.");
+               : cli_usage_error(
+                     call->command->name,
+                     "needs a pseudonym (h: and 24 digits, 0 to 9 and a to f) or a UID that begins with 2.25.");
 }
 
 static int

@@ -818,6 +818,27 @@ daemon_run_with_queue(struct daemon *daemon)
     return status;
 }
 
+/* Reads the key of pseudonyms, or makes it. A new key gives each patient another pseudonym. So the daemon does not replace a
+ * lost one while a destination gets de-identified copies. */
+static int
+daemon_open_key(struct daemon *daemon)
+{
+    const struct conf *conf = daemon->core.conf;
+    bool is_needed = false;
+    for (size_t i = 0; i < conf->destination_count; i++)
+        is_needed = is_needed || conf->destinations[i].deidentify;
+    const bool makes = !is_needed || !layout_had_database(daemon->root);
+    const int rc = makes ? pseudonym_key_make(daemon->root, &daemon->core.pseudonym_key)
+                         : pseudonym_key_read(daemon->root, &daemon->core.pseudonym_key);
+    if (rc)
+        log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("file", LAYOUT_PSEUDONYM_KEY),
+                  LOG_STR("reason", rc == -ENOENT && !makes
+                                        ? "the key is lost, and a new one would give each patient another pseudonym in "
+                                          "de-identified copies: restore it (operations.md, Backup)"
+                                        : strerror(-rc)));
+    return rc;
+}
+
 static int
 daemon_run_in_root(struct daemon *daemon)
 {
@@ -830,14 +851,10 @@ daemon_run_in_root(struct daemon *daemon)
         return daemon_status(rc, EX_CANTCREAT);
     }
     rc = configured_write(&daemon->configured, daemon->root, daemon->core.conf);
-    if (rc) {
+    if (rc)
         log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", strerror(-rc)));
-    } else {
-        rc = pseudonym_key_make(daemon->root, &daemon->core.pseudonym_key);
-        if (rc)
-            log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("file", LAYOUT_PSEUDONYM_KEY),
-                      LOG_STR("reason", strerror(-rc)));
-    }
+    else
+        rc = daemon_open_key(daemon);
     int status = rc ? daemon_status(rc, EX_CANTCREAT) : daemon_run_with_queue(daemon);
     spool_unlock(daemon->locks);
     return status;

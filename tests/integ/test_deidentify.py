@@ -615,7 +615,8 @@ def test_a_trial_gets_linked_copies(daemon, tmp_path):
     told = d.ctl("identity", copies[0].StudyInstanceUID).stdout
     assert f"study {source.StudyInstanceUID}" in told
     assert d.ctl("identity", "2.25.1", check=False).returncode == 3
-    assert d.ctl("identity", "KH-77281934", check=False).returncode == 2
+    for wrong in ("KH-77281934", "h:" + 24 * "z", "2.25.", "2.25.abc"):
+        assert d.ctl("identity", wrong, check=False).returncode == 2
     asked = d.query("SELECT action, subject, role FROM audit ORDER BY id")
     assert [tuple(row) for row in asked][0] == ("identity", f"pseudonym {pseudonym}", "operator") and len(asked) == 4
 
@@ -665,6 +666,20 @@ def test_a_follow_up_has_the_same_patient_after_a_restart(daemon, tmp_path):
     dates = sorted({each.StudyDate for each in images})
     days = [numpy.datetime64(f"{day[:4]}-{day[4:6]}-{day[6:]}") for day in dates]
     assert days[1] - days[0] == numpy.timedelta64(92, "D")
+
+
+def test_a_lost_key_is_not_replaced(daemon, tmp_path):
+    """Later copies would not fit the earlier ones. A person may make another key."""
+    d = service(daemon, tmp_path, results='"seg"').start()
+    drop(named_series(tmp_path), d.inbox)
+    wait_states(d, ("TRIAL", "SENT"), ("TRIAL", "SENT"))
+    d.stop()
+    key = d.root / "identifier.key"
+    key.unlink()
+    result = subprocess.run([d.programs / "noctuled", "--config", d.config], text=True, capture_output=True, timeout=60)
+    assert result.returncode == 73 and "the key is lost" in result.stdout + result.stderr and not key.exists()
+    key.write_bytes(bytes(range(32)))
+    d.start()
 
 
 def test_an_archive_gets_images_and_copies(daemon, tmp_path):
