@@ -284,6 +284,12 @@ evaluate_score(struct evaluate *evaluate)
     for (size_t i = 0; i < evaluate->region_count; i++)
         if (*evaluate->regions[i].label)
             evaluate_query(evaluate, &evaluate->regions[i]);
+    if (score->regions == 0)
+        return database_refuse(
+            &evaluate->report->db, -ENOENT,
+            "none of %lld regions has a label: check that the names of jobs, series or patients are those of the "
+            "database",
+            (long long)score->unlabelled);
     if (score->queries == 0)
         return database_refuse(&evaluate->report->db, -ENOENT,
                                "of %lld regions, none can be compared with one of the same label in another series",

@@ -147,9 +147,10 @@ labels_free(struct similar_labels *labels)
     free(labels->items);
 }
 
-/* Reads a field of a line, with or without quotes. Returns the text behind it and its comma; NULL: the form is wrong. */
+/* Reads a field of a line, with or without quotes. `more`: a comma ends it. Returns the text behind it and its comma; NULL: the
+ * form is wrong. */
 static char *
-labels_field(char *text, char **field)
+labels_field(char *text, char **field, bool *more)
 {
     char *end = *field = text;
     if (*text != '"') {
@@ -159,13 +160,13 @@ labels_field(char *text, char **field)
             text += *text == '"';
         if (*text++ != '"')
             return NULL;
-        const bool more = *text == ',';
+        *more = *text == ',';
         *end = '\0';
-        return *text && !strchr(",\r\n", *text) ? NULL : text + more;
+        return *text && !strchr(",\r\n", *text) ? NULL : text + *more;
     }
-    const bool more = *end == ',';
+    *more = *end == ',';
     *end = '\0';
-    return end + more;
+    return end + *more;
 }
 
 static int
@@ -185,9 +186,10 @@ static int
 labels_take(struct similar_labels *labels, const struct pseudonym_key *key, char *line)
 {
     char *field, *label, hash[PSEUDONYM_SIZE];
-    char *rest = labels_field(line, &field);
-    rest = rest ? labels_field(rest, &label) : NULL;
-    if (!rest || !*field)
+    bool has_label, has_third;
+    char *rest = labels_field(line, &field, &has_label);
+    rest = rest && has_label ? labels_field(rest, &label, &has_third) : NULL;
+    if (!rest || !*field || has_third)
         return -EINVAL;
     if (labels->column[0] == '\0') {
         if (strcmp(field, "job") != 0 && strcmp(field, "series") != 0 && strcmp(field, "patient") != 0)
@@ -237,10 +239,12 @@ labels_read(const char *path, const char *root, struct similar_labels *labels)
         }
     if (rc == 0 && labels->count > 0)
         return EXIT_OK;
-    cli_print_error(rc == -ENOMEM ? "%s: out of memory"
-                    : rc == 0     ? "%s: it has no label"
-                                  : "%s, line %zu: two fields are expected, the first one named job, series or patient",
-                    path, number);
+    cli_print_error(
+        rc == -ENOMEM ? "%s: out of memory"
+        : rc == 0
+            ? "%s: it has no label"
+            : "%s, line %zu: two fields with a comma are expected; in line 1 the first one is job, series or patient",
+        path, number);
     return EXIT_USAGE;
 }
 

@@ -222,7 +222,9 @@ def test_an_evaluation_equals_its_definition(site, tmp_path):
     assert "same description, by lbp, distance chi-square" in text and "6 regions, 2 labels; 6 queries" in text
     # each patient has one series, so that no query has another one to find
     assert "none can be compared with one of the same label" in similar(site, "--evaluate", "patient", status=NOT_FOUND)
-    for text in ("nothing,x\n1,a\n", "job,x\n1,a\n1,b\n", 'job,x\n1,"a\n', "job,x\n"):
+    (tmp_path / "wrong.csv").write_text("patient,x\nsomebody,a\n")
+    assert "none of 12 regions has a label" in similar(site, "--labels", tmp_path / "wrong.csv", status=NOT_FOUND)
+    for text in ("nothing,x\n1,a\n", "job,x\n1,a\n1,b\n", 'job,x\n1,"a\n', "job,x\n", "job,x\n1,a,b\n2,a\n", "job;x\n1;a\n", "job,x\n1\n"):
         (tmp_path / "wrong.csv").write_text(text)
         similar(site, "--labels", tmp_path / "wrong.csv", status=USAGE)
 
