@@ -377,7 +377,8 @@ static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, flags, results), "[ \"seg\" ]", .choices = result_choices,
      .help = "result objects to write: \"seg\", a DICOM Segmentation; \"codes\", the state codes "
              "of the level set as a NRRD volume; \"sr\", a DICOM Structured Report of the "
-             "measurements; \"pmap\", a DICOM Parametric Map for each of the patterns; \"labelmap\", a DICOM Label Map "
+             "measurements; \"pmap\", a DICOM Parametric Map for each of the patterns, or of 2-D images a Secondary "
+             "Capture; \"labelmap\", a DICOM Label Map "
              "Segmentation, with one frame per slice for all segments; \"rtstruct\", a DICOM RT Structure Set whose "
              "contours follow the edges of voxels; \"nifti\", the volume and a label map of all segments as NIfTI "
              "files, with a list of the labels; \"picture\", DICOM Secondary Captures in colour: the slices with "

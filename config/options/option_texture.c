@@ -147,7 +147,7 @@ static const struct option_row voxelwise_rows_of_options[] = {
     VOXELWISE_MAPS(ngtdm, voxelwise_ngtdm_names, "features of grey tone differences to map"),
     {ROW(voxelwise_options, flags, files), "[ \"pmap\" ]", .choices = response_choices,
      .help = "files of each map and region, values in double precision: \"pmap\" (DICOM Parametric Map, not with "
-             "resample), \"nifti\", or both: map-GROUP-SEGMENT-FAMILY-FEATURE.dcm or .nii.gz"},
+             "resample or of 2-D images), \"nifti\", or both: map-GROUP-SEGMENT-FAMILY-FEATURE.dcm or .nii.gz"},
 };
 
 static void
@@ -255,7 +255,8 @@ static const struct option_row texture_rows[] = {
      .help = "image filter whose responses are measured instead of the values, after resample; by default none"},
     {ROW(texture_options, flags, response), "", .choices = response_choices,
      .help = "write the filter's response to the whole volume, values in double precision: \"pmap\" (DICOM Parametric "
-             "Map, not with resample), \"nifti\" (response-N.nii.gz), or both; N is the number of the group; not with "
+             "Map, not with resample or of 2-D images), \"nifti\" (response-N.nii.gz), or both; N is the number of the "
+             "group; not with "
              "normalise or image types of pyradiomics"},
     {ROW(texture_options, part, voxelwise), "", .section = &voxelwise_section,
      .help = "maps of features of the window around each voxel of the regions, as the voxel-based extraction of "

@@ -20,7 +20,7 @@
 namespace
 {
 
-/* Objects that Noctule writes, except pictures. */
+/* Objects that Noctule writes, except captures. */
 const char *const object_classes[] = {
     UID_SegmentationStorage,  "1.2.840.10008.5.1.4.1.1.66.7", /* Label Map Segmentation */
     UID_ParametricMapStorage, UID_EnhancedSRStorage,          UID_Comprehensive3DSRStorage, UID_RTStructureSetStorage,
@@ -90,8 +90,9 @@ refuse(const char *path, DcmDataset &dataset, bool released, struct error *error
     const char *name = text_base_name(path);
     const bool is_image = storage_class_modality(uid.c_str()) || storage_class_is_flat(uid.c_str()) ||
                           is_class_among(written_classes, uid);
-    /* Labels of regions are drawn in pictures of Noctule. */
-    const bool is_picture = is_class_among(written_classes, uid) && header_is_own(Header(dataset));
+    /* Labels of regions are drawn in pictures of Noctule. Its captures of codes show no more text than their source. */
+    const bool is_picture = is_class_among(written_classes, uid) && header_is_own(Header(dataset)) &&
+                            uid != UID_MultiframeGrayscaleWordSecondaryCaptureImageStorage;
     if ((!is_image && !is_class_among(object_classes, uid)) || is_picture)
         return error_set_files(error, -EBADMSG, CODE_DEIDENTIFY_CLASS, path, nullptr,
                                "%s is of a class that cannot be de-identified: %s. It was not sent.", name,

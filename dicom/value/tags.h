@@ -109,6 +109,7 @@ enum dicom_tag {
     TAG_Rows = 0x00280010,
     TAG_Columns = 0x00280011,
     TAG_PixelSpacing = 0x00280030,
+    TAG_PixelAspectRatio = 0x00280034,
     TAG_BitsAllocated = 0x00280100,
     TAG_BitsStored = 0x00280101,
     TAG_HighBit = 0x00280102,

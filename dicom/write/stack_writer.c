@@ -334,6 +334,21 @@ stack_put_lossiness(struct stack_writer *w)
         dataset_put_text(&w->set, TAG_LossyImageCompressionMethod, "CS", method);
 }
 
+/* Puts the shape of a pixel of a capture, if the header states one. Lengths in mm are left to the source image. */
+static void
+put_aspect(struct stack_writer *w)
+{
+    enum { SCALE = 1000000 };
+
+    const struct geometry_stack *stack = w->set.source->stack;
+    const double longer = fmax(stack->spacing[0], stack->spacing[1]);
+    char text[32];
+    if (!geometry_is_in_mm(stack) || stack->spacing[0] == stack->spacing[1])
+        return;
+    snprintf(text, sizeof(text), "%.0f\\%.0f", SCALE * stack->spacing[1] / longer, SCALE * stack->spacing[0] / longer);
+    dataset_put_text(&w->set, TAG_PixelAspectRatio, "IS", text);
+}
+
 void
 stack_put_pixels(struct stack_writer *w, int64_t frames, uint16_t bits)
 {
@@ -344,6 +359,8 @@ stack_put_pixels(struct stack_writer *w, int64_t frames, uint16_t bits)
     dataset_put_text(&w->set, TAG_NumberOfFrames, "IS", count);
     dataset_put_us(&w->set, TAG_Rows, (uint16_t)w->set.source->stack->rows);
     dataset_put_us(&w->set, TAG_Columns, (uint16_t)w->set.source->stack->columns);
+    if (w->set.object.conversion)
+        put_aspect(w);
     dataset_put_us(&w->set, TAG_BitsAllocated, bits);
     if (bits == 64)
         return;

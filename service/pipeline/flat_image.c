@@ -115,25 +115,26 @@ flat_check_texture(struct flat_check *check, const struct texture_options *optio
 }
 
 /*
- * Structure sets are contours in the patient. A Parametric Map must have a Frame of Reference, and planes in it or a size of
- * its pixels (PS3.3 A.75). A volume of NIfTI or NRRD has its voxels in mm.
+ * Structure sets are contours in the patient. A Parametric Map must have a Frame of Reference, and planes in it (PS3.3 A.75):
+ * responses and maps of features, which are doubles, have no other DICOM object. Maps of patterns are captures. The axes of
+ * an NRRD file, with the state codes, are mm.
  */
 static void
 flat_check_results(struct flat_check *check)
 {
     const struct conf_pipeline *pipeline = check->pipeline;
-    unsigned files = 0; /* of responses and maps of features */
     for (size_t g = 0; g < pipeline->texture_count; g++) {
         const struct texture_options *texture = &pipeline->texture[g];
-        files |= texture->response | (texture->voxelwise ? texture->voxelwise->files : 0);
+        if (texture->response >> TEXTURE_RESPONSE_PMAP & 1)
+            flat_lacks(check, NULL, "\"pmap\" in texture.response (a Parametric Map; use \"nifti\")", flat_patient);
+        if (texture->voxelwise && texture->voxelwise->files >> TEXTURE_RESPONSE_PMAP & 1)
+            flat_lacks(check, NULL, "\"pmap\" in texture.voxelwise.files (a Parametric Map; use \"nifti\")",
+                       flat_patient);
     }
     if (pipeline->results & CONF_RESULT_RTSTRUCT)
         flat_lacks(check, NULL, "\"rtstruct\" in results", flat_patient);
-    if ((pipeline->results & CONF_RESULT_PMAP) || (files >> TEXTURE_RESPONSE_PMAP & 1))
-        flat_lacks(check, NULL, "\"pmap\" (a Parametric Map, PS3.3 A.75)", flat_patient);
-    if (((pipeline->results & CONF_RESULT_FILES) || (files >> TEXTURE_RESPONSE_NIFTI & 1)) && !check->in_mm)
-        flat_lacks(check, NULL, pipeline->results & CONF_RESULT_CODES ? "\"codes\" in results" : "\"nifti\"",
-                   flat_spacing);
+    if ((pipeline->results & CONF_RESULT_CODES) && !check->in_mm)
+        flat_lacks(check, NULL, "\"codes\" in results", flat_spacing);
 }
 
 int

@@ -72,7 +72,8 @@ struct volume_grid
 volume_source_box(const struct grid *grid)
 {
     const struct geometry_stack *stack = grid->stack;
-    struct volume_grid box = {.size = {stack->columns, stack->rows, stack->plane_count}};
+    struct volume_grid box = {.size = {stack->columns, stack->rows, stack->plane_count},
+                              .in_pixels = !geometry_is_in_mm(stack)};
     for (int row = 0; row < 3; row++) {
         for (int axis = 0; axis < 3; axis++)
             box.to_mm[4 * row + axis] = stack->axes[3 * axis + row] * stack->spacing[axis];

@@ -17,7 +17,8 @@
 enum { SIDE = 512, SLICES = 300, SPHERES = 30, MAX_REPEATS = 99 };
 
 static const int64_t voxels = (int64_t)SIDE * SIDE * SLICES;
-static const struct volume_grid grid = {{SIDE, SIDE, SLICES}, {0.7, 0, 0, -179.2, 0, 0.7, 0, -179.2, 0, 0, 1, -150}};
+static const struct volume_grid grid = {.size = {SIDE, SIDE, SLICES},
+                                        .to_mm = {0.7, 0, 0, -179.2, 0, 0.7, 0, -179.2, 0, 0, 1, -150}};
 
 struct bench {
     int folder, repeats;

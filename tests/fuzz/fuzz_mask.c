@@ -13,7 +13,8 @@
 
 enum { COLUMNS = 8, ROWS = 4, SLICES = 2, VOXELS = COLUMNS * ROWS * SLICES };
 
-static const struct volume_grid grid = {{COLUMNS, ROWS, SLICES}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2.5, 0}};
+static const struct volume_grid grid = {.size = {COLUMNS, ROWS, SLICES},
+                                        .to_mm = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2.5, 0}};
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

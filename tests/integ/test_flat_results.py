@@ -229,17 +229,16 @@ def test_masks_are_read_again(tmp_path, frames, kind):
 
 @pytest.mark.parametrize("results, spacing, named, lacks", [
     ('"seg", "rtstruct"', True, '"rtstruct" in results', "a position in the patient"),
-    ('"seg", "pmap"', True, '"pmap"', "a position in the patient"),
-    ('"seg", "nifti"', False, '"nifti"', "a pixel spacing in mm")])
+    ('"seg", "codes"', False, '"codes"', "a pixel spacing in mm")])
 def test_what_a_2d_image_cannot_have_is_refused(tmp_path, results, spacing, named, lacks):
     image(tmp_path / "in.dcm", block()[0], DX, **({"PixelSpacing": [0.2, 0.2]} if spacing else {}))
-    options = 'texture = { regions = [ "volume" ]; patterns = [ "lbp" ]; };' if "pmap" in results else ""
     path = tmp_path / "flat.conf"
-    path.write_text(f"""root = "{tmp_path / 'root'}"; pipelines = ( {{ name = "flat"; flat = true; results = [ {results} ]; {options}
-        segments = ( {{ label = "Block"; method = "range"; range = [ 500.0, 65535.0 ]; {CODES} }} ); }} );""")
+    path.write_text(f"""root = "{tmp_path / 'root'}"; pipelines = ( {{ name = "flat"; flat = true; results = [ {results} ];
+        segments = ( {{ label = "Block"; method = "level-set"; range = [ 500.0, 65535.0 ]; {CODES}
+                        seeds = ( {{ voxel = [ 60.0, 40.0, 0.0 ]; }} ); }} ); }} );""")
     done = run_program("noctule", "--config", path, "run", "--pipeline", "flat", "--output", tmp_path / "out",
                        tmp_path / "in.dcm", check=False)
-    assert done.returncode != 0 and "FLAT_UNSUITABLE" in done.stderr
+    assert done.returncode != 0 and "FLAT_UNSUITABLE" in done.stderr, done.stderr
     assert f"{named}" in done.stderr and lacks in done.stderr and "in.dcm is a 2-D image" in done.stderr
     assert not list((tmp_path / "out").glob("*.dcm")) if (tmp_path / "out").exists() else True
 

@@ -43,6 +43,7 @@ compare 'transfer syntaxes' "$(rows dicom/value/transfer_syntax.c)" "$(section 2
 compare 'other SOP classes' "$(defined SEG_SOP_CLASS_UID dicom/objects/seg/seg.h
     defined RTSTRUCT_CLASS_UID dicom/read/annotation/rtstruct.h
     defined 'SR_SOP_CLASS|SR_3D_SOP_CLASS' dicom/objects/sr/sr.h
+    defined CAPTURE_SOP_CLASS dicom/objects/pmap/capture.h
     defined PMAP_SOP_CLASS dicom/objects/pmap/pmap.h
     defined 'PICTURE_SOP_CLASS|PICTURE_SINGLE_SOP_CLASS' dicom/objects/picture/picture.h
     defined 'DICOM_FIND_CLASS|DICOM_MOVE_CLASS' dicom/net/scu_query.h

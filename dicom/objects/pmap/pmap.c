@@ -4,7 +4,7 @@
  * The data set is written in one pass, in ascending tag order. stack_writer.c has the parts that all objects made from
  * a stack share; this file has the rest. Codes are written from the caller's array to the file's buffer without a copy.
  */
-#include "dicom/objects/pmap/pmap.h"
+#include "dicom/objects/pmap/pmap_parts.h"
 
 #include "base/error.h"
 #include "dicom/value/tags.h"
@@ -19,8 +19,7 @@
 
 enum {
     MIN_SIZE = 3, /* smallest plane with a voxel that is not on its edge */
-    BITS = 16,
-    BYTES = BITS / 8,
+    BYTES = PMAP_BITS / 8,
     DOUBLE_BITS = 64,
 };
 
@@ -55,8 +54,8 @@ pmap_label(const struct pmap_request *request, char label[PMAP_KIND_SIZE])
 
 /* --- the request --- */
 
-static uint64_t
-pixel_data_length(const struct pmap_request *request)
+uint64_t
+pmap_pixel_length(const struct pmap_request *request)
 {
     const struct geometry_stack *stack = request->source->stack;
     return (uint64_t)stack->plane_count * (uint64_t)stack->rows * (uint64_t)stack->columns *
@@ -64,28 +63,30 @@ pixel_data_length(const struct pmap_request *request)
 }
 
 static int
-pmap_check_request(const struct pmap_writer *w, struct error *error)
+pmap_check_request(const struct stack_writer *out, const struct pmap_request *request, struct error *error)
 {
-    const struct geometry_stack *stack = w->request->source->stack;
-    const char *kind = w->request->kind, *wrong = NULL;
+    const struct geometry_stack *stack = request->source->stack;
+    const char *kind = request->kind, *wrong = NULL;
     const size_t length = strlen(kind);
     if (length == 0 || length >= PMAP_KIND_SIZE ||
         strspn(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != length)
         wrong = "a kind that is not a name";
-    else if (!dataset_code_is_complete(&w->request->quantity) || w->request->explanation[0] == '\0')
+    else if (!dataset_code_is_complete(&request->quantity) || request->explanation[0] == '\0')
         wrong = "no quantity or explanation";
-    else if (!w->request->codes == !w->request->fill)
+    else if (!request->codes == !request->fill)
         wrong = "no codes, or codes and doubles";
-    else if (w->request->fill && !dataset_code_is_complete(&w->request->unit))
+    else if (request->fill && out->set.object.conversion)
+        wrong = "doubles in a capture";
+    else if (request->fill && !dataset_code_is_complete(&request->unit))
         wrong = "no unit";
-    int rc = stack_check(&w->out, wrong, error);
+    int rc = stack_check(out, wrong, error);
     if (rc)
         return rc;
-    if (!w->request->fill && (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE))
+    if (!request->fill && (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE))
         return error_set(error, -ENODATA, CODE_PMAP_EMPTY,
                          "Planes of %d x %d voxels have only edge voxels, which have no pattern.", stack->columns,
                          stack->rows);
-    if (pixel_data_length(w->request) > STACK_MAX_VALUE_LENGTH)
+    if (pmap_pixel_length(request) > STACK_MAX_VALUE_LENGTH)
         return error_set(error, -EOVERFLOW, CODE_PMAP_TOO_LARGE,
                          "%d planes of %d x %d exceed 4 GiB, the maximum of one object.", stack->plane_count,
                          stack->columns, stack->rows);
@@ -160,18 +161,19 @@ static const struct element_row frame_type[] = {{TAG_FrameType, "CS", PMAP_IMAGE
 
 /* Real World Value Mapping: a code is its own value, and so is a double. The mapped range includes all stored values, also
  * padding, which Pixel Padding Value excludes. highdicom returns no value of a frame that has one outside the range. */
-static void
-put_value_mapping(struct pmap_writer *w)
+void
+pmap_add_value_mapping(const struct dataset_writer *set, struct element_buffer *to, const struct pmap_request *request)
 {
     static const struct coded_concept no_units = {"1", "UCUM", "no units"};
     static const struct coded_concept quantity = {"246205007", "SCT", "Quantity"};
     const uint16_t first = 0, last = UINT16_MAX;
-    const bool is_real = w->request->fill != NULL;
-    struct element_buffer *to = &w->out.set.elements;
+    const bool is_real = request->fill != NULL;
+    char label[PMAP_KIND_SIZE];
+    pmap_label(request, label);
     size_t mapping = element_open_only_item(to, TAG_RealWorldValueMappingSequence);
-    dataset_add_line(&w->out.set, to, TAG_LUTExplanation, w->request->explanation);
-    dataset_add_code(&w->out.set, to, TAG_MeasurementUnitsCodeSequence, is_real ? &w->request->unit : &no_units);
-    element_text(to, TAG_LUTLabel, "SH", w->label);
+    dataset_add_line(set, to, TAG_LUTExplanation, request->explanation);
+    dataset_add_code(set, to, TAG_MeasurementUnitsCodeSequence, is_real ? &request->unit : &no_units);
+    element_text(to, TAG_LUTLabel, "SH", label);
     if (is_real) {
         element_fd(to, TAG_DoubleFloatRealWorldValueLastValueMapped, -PMAP_NO_VALUE);
         element_fd(to, TAG_DoubleFloatRealWorldValueFirstValueMapped, PMAP_NO_VALUE);
@@ -182,8 +184,8 @@ put_value_mapping(struct pmap_writer *w)
     /* A content item (PS3.3 10.2.1): Quantity = the request's. */
     size_t definition = element_open_only_item(to, TAG_QuantityDefinitionSequence);
     element_text(to, TAG_ValueType, "CS", "CODE");
-    dataset_add_code(&w->out.set, to, TAG_ConceptNameCodeSequence, &quantity);
-    dataset_add_code(&w->out.set, to, TAG_ConceptCodeSequence, &w->request->quantity);
+    dataset_add_code(set, to, TAG_ConceptNameCodeSequence, &quantity);
+    dataset_add_code(set, to, TAG_ConceptCodeSequence, &request->quantity);
     element_close_only_item(to, definition);
     element_fd(to, TAG_RealWorldValueIntercept, 0.0);
     element_fd(to, TAG_RealWorldValueSlope, 1.0);
@@ -213,7 +215,7 @@ put_shared_groups(struct pmap_writer *w)
     element_only_texts(to, TAG_FrameVOILUTSequence, voi);
     element_only_texts(to, TAG_PixelValueTransformationSequence, identity_transformation);
     element_only_texts(to, TAG_ParametricMapFrameTypeSequence, frame_type);
-    put_value_mapping(w);
+    pmap_add_value_mapping(&w->out.set, to, w->request);
     element_close_only_item(to, item);
 }
 
@@ -255,19 +257,19 @@ append_values(struct byte_sink *sink, const uint8_t *codes, int64_t count)
     }
 }
 
-static void
-put_codes(struct pmap_writer *w)
+void
+pmap_put_codes(struct byte_sink *sink, const struct pmap_request *request)
 {
-    const struct geometry_stack *stack = w->request->source->stack;
+    const struct geometry_stack *stack = request->source->stack;
     const int64_t codes_per_plane = (int64_t)(stack->columns - 2) * (stack->rows - 2);
-    for (int64_t p = 0; p < stack->plane_count && !w->out.sink.error; p++) {
+    for (int64_t p = 0; p < stack->plane_count && !sink->error; p++) {
         /* Appends a plane's codes, with padding around them. */
-        const uint8_t *codes = w->request->codes + p * codes_per_plane;
-        append_values(&w->out.sink, NULL, stack->columns + 1);
+        const uint8_t *codes = request->codes + p * codes_per_plane;
+        append_values(sink, NULL, stack->columns + 1);
         for (int64_t y = 1; y < stack->rows - 1; y++) {
-            append_values(&w->out.sink, codes, stack->columns - 2);
+            append_values(sink, codes, stack->columns - 2);
             /* up to the next row's first code */
-            append_values(&w->out.sink, NULL, y < stack->rows - 2 ? 2 : stack->columns + 1);
+            append_values(sink, NULL, y < stack->rows - 2 ? 2 : stack->columns + 1);
             codes += stack->columns - 2;
         }
     }
@@ -318,7 +320,7 @@ pmap_write_object(struct pmap_writer *w)
         return error;
     dataset_put_text(set, TAG_ContentQualification, "CS", "RESEARCH");
     stack_put_relationship(&w->out, w->request->series_number, dimensions, 1);
-    stack_put_pixels(&w->out, w->request->source->stack->plane_count, w->request->fill ? DOUBLE_BITS : BITS);
+    stack_put_pixels(&w->out, w->request->source->stack->plane_count, w->request->fill ? DOUBLE_BITS : PMAP_BITS);
     if (w->request->fill) {
         dataset_reach(set, TAG_DoubleFloatPixelPaddingValue);
         element_fd(&set->elements, TAG_DoubleFloatPixelPaddingValue, PMAP_NO_VALUE);
@@ -336,30 +338,29 @@ pmap_write_object(struct pmap_writer *w)
     error = stack_put_frame_groups(&w->out, encode_frame_groups, w);
     if (error)
         return error;
-    stack_put_pixel_header(&w->out, w->request->fill ? "OD" : "OW", pixel_data_length(w->request));
+    stack_put_pixel_header(&w->out, w->request->fill ? "OD" : "OW", pmap_pixel_length(w->request));
     if (w->request->fill)
         return put_doubles(w);
-    put_codes(w);
+    pmap_put_codes(&w->out.sink, w->request);
     return 0;
 }
 
-static int
-pmap_prepare(struct pmap_writer *w, int fd, struct error *error)
+int
+pmap_open(struct stack_writer *out, const struct pmap_request *request, int fd,
+          int (*identify)(const struct pmap_request *request, struct derived_identity *identity), struct error *error)
 {
-    const struct pmap_request *request = w->request;
-    int rc = pmap_check_request(w, error);
+    int rc = pmap_check_request(out, request, error);
     if (rc)
         return rc;
     const char *modality = derived_plane_instance(request->source, 0)->modality;
-    pmap_label(request, w->label);
-    w->out.set.object.modality = modality[0] ? modality : "OT";
-    w->out.set.object.own_codes = strcmp(request->quantity.scheme, CONCEPT_OWN_SCHEME) == 0;
-    dataset_describe(&w->out.set, request->series_description, "%s, %s map", request->source->pipeline, request->kind);
-    rc = stack_writer_open(
-        &w->out, value_text_is_ascii(request->explanation) && dataset_code_is_ascii(&request->quantity), fd, error);
+    out->set.object.modality = modality[0] ? modality : "OT";
+    out->set.object.own_codes = strcmp(request->quantity.scheme, CONCEPT_OWN_SCHEME) == 0;
+    dataset_describe(&out->set, request->series_description, "%s, %s map", request->source->pipeline, request->kind);
+    rc = stack_writer_open(out, value_text_is_ascii(request->explanation) && dataset_code_is_ascii(&request->quantity),
+                           fd, error);
     if (rc)
         return rc;
-    return pmap_identify(request, &w->out.set.identity) ? dataset_out_of_memory(&w->out.set, error) : 0;
+    return identify(request, &out->set.identity) ? dataset_out_of_memory(&out->set, error) : 0;
 }
 
 int
@@ -374,7 +375,8 @@ pmap_write(const struct pmap_request *request, int fd, struct derived_summary *s
                        .too_large = CODE_PMAP_TOO_LARGE,
                        .invalid = CODE_PMAP_REQUEST_INVALID},
     };
-    int rc = pmap_prepare(&w, fd, error);
+    int rc = pmap_open(&w.out, request, fd, pmap_identify, error);
+    pmap_label(request, w.label);
     if (!rc)
         rc = stack_writer_finish(&w.out, pmap_write_object(&w), request->source->stack->plane_count, summary, error);
     stack_writer_close(&w.out);

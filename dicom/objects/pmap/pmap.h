@@ -36,6 +36,7 @@ struct pmap_request {
     void *context;
     double range[2];                /* of the doubles, for display; the first exceeds the second: there are none */
     struct coded_concept unit;      /* of the doubles */
+    bool burned_in, recognizable;   /* of a capture: its source may show the patient's name, or the patient */
     const char *series_description; /* "": "<pipeline>, <kind> map" */
     int32_t series_number;
 };

@@ -32,6 +32,7 @@ enum volume_format { VOLUME_NIFTI, VOLUME_NRRD };
 struct volume_grid {
     int64_t size[3];  /* columns, rows, slices */
     double to_mm[12]; /* 3 x 4, row major: indices (x, y, z, 1) to mm of the voxel centre, LPS (PS3.3 C.7.6.2.1.1) */
+    bool in_pixels;   /* written only: the size of a pixel is not known, and stands for 1 mm in `to_mm` */
 };
 
 struct volume_header {
@@ -54,7 +55,7 @@ enum volume_gzip { VOLUME_PLAIN, VOLUME_GZIP_STORED, VOLUME_GZIP };
 /*
  * Writes voxels of VOLUME_UINT8, _UINT16, _INT16 or _FLOAT32 (NRRD: the last two), slice by slice, to a descriptor at offset 0:
  * NIfTI-1 with sform and qform, or NRRD with space left-posterior-superior and raw voxels. Equal input gives equal bytes.
- * Calls `fill` in order, in this thread; gzip runs in `threads` threads, which need 2 to 3 MiB each, or twice a larger slice.
+ * If the grid is in pixels, NIfTI states no unit of its axes, and says so in its description. Calls `fill` in order, in this thread; gzip runs in `threads` threads, which need 2 to 3 MiB each, or twice a larger slice.
  * Code besides those of a system call: SIZE_IMPLAUSIBLE for more than 32767 voxels along an axis of NIfTI.
  */
 int volume_write_to(int fd, enum volume_format format, enum volume_gzip gzip, const struct volume_grid *grid,

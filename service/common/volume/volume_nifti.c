@@ -10,7 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { NIFTI1_SIZE = 348, NIFTI2_SIZE = 540, NIFTI_UNIT_MM = 2, NIFTI_AXES_MAX = 7 };
+enum { NIFTI1_SIZE = 348, NIFTI1_DESCRIP = 148, NIFTI2_SIZE = 540, NIFTI_UNIT_MM = 2, NIFTI_AXES_MAX = 7 };
+
+static const char nifti_in_pixels[] = "axes in pixels: the image has no pixel spacing in mm";
 
 enum nifti_field {
     NIFTI_DIM,
@@ -300,7 +302,10 @@ volume_nifti_write(const struct volume_grid *grid, enum volume_type type, uint8_
     nifti_put_int16(&head, NIFTI_DATATYPE, 1, 8 * (int64_t)volume_type_size(type)); /* bitpix follows */
     nifti_put_float(&head, NIFTI_VOX_OFFSET, 0, NIFTI_HEAD_SIZE);
     nifti_put_float(&head, NIFTI_SLOPE, 0, 1);
-    head.bytes[nifti_places[0][NIFTI_UNITS].at] = NIFTI_UNIT_MM;
+    if (grid->in_pixels)
+        memcpy(head.bytes + NIFTI1_DESCRIP, nifti_in_pixels, sizeof nifti_in_pixels);
+    else
+        head.bytes[nifti_places[0][NIFTI_UNITS].at] = NIFTI_UNIT_MM;
     for (int i = 0; i < 12; i++) {
         ras.to_mm[i] = i < 8 ? -grid->to_mm[i] : grid->to_mm[i];
         nifti_put_float(&head, NIFTI_SROW, i, ras.to_mm[i]);

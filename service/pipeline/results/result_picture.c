@@ -82,7 +82,7 @@ results_plan_pictures(struct results *results)
 {
     const struct results_request *request = results->request;
     if (!pictures_are_wanted(results))
-        return 0;
+        return request->stack->flat && request->map_count > 0 ? look_at_source(results) : 0;
     const int32_t sources = request->grid->straight ? request->stack->plane_count : 0;
     const int rc = picture_frames_make(&results->drawing, sources, &results->pictures);
     return rc ? error_set_system(&results->report->error, rc, "plan the pictures") : look_at_source(results);

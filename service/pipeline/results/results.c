@@ -582,7 +582,10 @@ results_bytes(const struct conf_pipeline *pipeline, enum job_slices slices, cons
         pipeline->results & CONF_RESULT_PICTURE ? picture_frames_bytes(stack, pipeline->segment_count, threads) : 0;
     int64_t volumes = pipeline->results & CONF_RESULT_NIFTI ? volume_gzip_bytes(slice, threads) : 0;
     for (size_t g = 0; g < pipeline->texture_count; g++)
-        if (pipeline->texture[g].response >> TEXTURE_RESPONSE_NIFTI & 1) /* doubles, of the series' voxels */
+        if ((pipeline->texture[g].response |
+             (pipeline->texture[g].voxelwise ? pipeline->texture[g].voxelwise->files : 0)) >>
+                TEXTURE_RESPONSE_NIFTI &
+            1) /* doubles, of the series' voxels */
             volumes = volume_gzip_bytes(2 * slice, threads);
     const int64_t beside = slices == JOB_SLICES_NONE ? 0 : slices_write_bytes(size, pipeline->segment_count, threads);
     return (pictures > volumes ? pictures : volumes) + beside;

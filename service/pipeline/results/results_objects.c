@@ -3,12 +3,14 @@
 
 #include "base/durable.h"
 #include "base/error.h"
+#include "dicom/objects/pmap/capture.h"
 #include "dicom/objects/pmap/pmap.h"
 #include "dicom/objects/sr/sr.h"
 #include "dicom/read/annotation/rtstruct.h"
 #include "kernels/level_set/level_set.h"
 #include "service/pipeline/measure/measure.h"
 #include "service/pipeline/results/measurements.h"
+#include "service/pipeline/volume_source.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -229,10 +231,25 @@ sr_make(const struct results *results, struct result_file *file)
 
 /* ------------------------------------------------------------------------------------ maps -- */
 
+/* A map of a 2-D image is a capture, since a Parametric Map needs a place in the patient. */
 static size_t
 map_wanted(const struct results *results)
 {
-    return results->request->map_count;
+    return results->request->stack->flat ? 0 : results->request->map_count;
+}
+
+static size_t
+map_capture_wanted(const struct results *results)
+{
+    return results->request->stack->flat ? results->request->map_count : 0;
+}
+
+/* As NIfTI, maps of 2-D images only. */
+static size_t
+map_nifti_wanted(const struct results *results)
+{
+    const bool wanted = results->request->stack->flat && (results->request->pipeline->results & CONF_RESULT_NIFTI);
+    return wanted ? results->request->map_count : 0;
 }
 
 static void
@@ -247,6 +264,7 @@ map_make(const struct results *results, struct result_file *file)
     const struct feature_map *map = &results->request->maps[file->number];
     const struct feature_title *title = &map->title;
     const struct seg_request seg = results_seg_request(results, file->name);
+    const bool flat = results->request->stack->flat;
     struct error *error = &results->report->error;
     char explanation[64];
     snprintf(explanation, sizeof explanation, "%s code%s%s", title->quantity.value, title->settings[0] ? ", " : "",
@@ -257,11 +275,40 @@ map_make(const struct results *results, struct result_file *file)
         .quantity = title->quantity,
         .explanation = explanation,
         .codes = map->codes,
+        .burned_in = results->burned_in,
+        .recognizable = results->recognizable,
         .series_description = "",
         .series_number = results_series_number(&seg, RESULTS_SERIES_MAPS + title->place),
     };
-    return file->path ? pmap_verify(&request, file->path, error)
-                      : pmap_write(&request, file->fd, &file->summary, error);
+    if (file->path)
+        return (flat ? capture_verify : pmap_verify)(&request, file->path, error);
+    return (flat ? capture_write : pmap_write)(&request, file->fd, &file->summary, error);
+}
+
+struct map_slices {
+    const struct geometry_stack *stack;
+    const uint8_t *codes;
+};
+
+/* Fills the plane with codes, and with PMAP_PADDING on its edges. */
+static void
+map_fill_codes(void *context, int64_t plane, void *to)
+{
+    const struct map_slices *map = context;
+    const int64_t columns = map->stack->columns, rows = map->stack->rows;
+    const uint8_t *codes = map->codes + plane * (columns - 2) * (rows - 2);
+    uint16_t *values = to;
+    for (int64_t y = 0; y < rows; y++)
+        for (int64_t x = 0; x < columns; x++)
+            *values++ = y > 0 && y < rows - 1 && x > 0 && x < columns - 1 ? *codes++ : PMAP_PADDING;
+}
+
+static int
+map_nifti_make(const struct results *results, struct result_file *file)
+{
+    const struct volume_grid box = volume_source_box(results->request->grid);
+    struct map_slices map = {results->request->grid->stack, results->request->maps[file->number].codes};
+    return result_nifti_make(results, &(struct nifti_file){&box, VOLUME_UINT16, map_fill_codes, &map}, file);
 }
 
 /* ----------------------------------------------------------------------------- state codes -- */
@@ -355,6 +402,7 @@ const struct result_row result_objects[] = {
     {"rtstruct", "rtstruct.dcm", RTSTRUCT_CLASS_UID, result_rtstruct_wanted, .make = result_rtstruct_make},
     {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, .make = sr_make},
     {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, .make = map_make},
+    {"pmap", "capture-*.dcm", CAPTURE_SOP_CLASS, map_capture_wanted, map_part, .make = map_make},
     {"pmap", "response-*.dcm", PMAP_SOP_CLASS, response_pmap_wanted, response_pmap_part, .make = response_pmap_make},
     {"pmap", "map-*.dcm", PMAP_SOP_CLASS, map_of_features_pmap_wanted, map_of_features_pmap_part,
      .make = map_of_features_pmap_make},
@@ -363,6 +411,7 @@ const struct result_row result_objects[] = {
     {"sr", "sr.dcm", SR_3D_SOP_CLASS, root_wanted, .make = sr_make},
     {"nifti", "volume.nii.gz", NULL, nifti_wanted, .make = nifti_make_volume, .reads_back = true},
     {"nifti", "labels.nii.gz", NULL, nifti_wanted, .make = nifti_make_labels, .reads_back = true},
+    {"nifti", "capture-*.nii.gz", NULL, map_nifti_wanted, map_part, .make = map_nifti_make, .reads_back = true},
     {"nifti", "response-*.nii.gz", NULL, response_nifti_wanted, response_nifti_part, .make = response_nifti_make,
      .reads_back = true},
     {"nifti", "map-*.nii.gz", NULL, map_of_features_nifti_wanted, map_of_features_nifti_part,

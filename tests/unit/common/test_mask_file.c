@@ -11,7 +11,8 @@
 
 enum { COLUMNS = 70, ROWS = 5, SLICES = 3, LAYERS = 2, VOXELS = COLUMNS * ROWS * SLICES, WORDS = 2 };
 
-static const struct volume_grid grid = {{COLUMNS, ROWS, SLICES}, {0.7, 0, 0, -179.2, 0, 0.7, 0, -179.2, 0, 0, 1, -90}};
+static const struct volume_grid grid = {.size = {COLUMNS, ROWS, SLICES},
+                                        .to_mm = {0.7, 0, 0, -179.2, 0, 0.7, 0, -179.2, 0, 0, 1, -90}};
 static uint16_t maps[LAYERS][VOXELS];
 static struct error error;
 static struct mask_label_list labels;
@@ -120,7 +121,7 @@ END_TEST
 START_TEST(the_bytes_are_those_of_the_format)
 {
     static const uint16_t small[6] = {0, 0, 9, 300, 300, 300};
-    static const struct volume_grid two_rows = {{3, 2, 1}, {1, 0, 0, -0.0, 0, 1, 0, 0, 0, 0, 2.5, 0}};
+    static const struct volume_grid two_rows = {.size = {3, 2, 1}, .to_mm = {1, 0, 0, -0.0, 0, 1, 0, 0, 0, 0, 2.5, 0}};
     static const char expected[] = "noctule-mask 1\nsize 3 2 1\nto_mm 1 0 0 0 0 1 0 0 0 0 2.5 0\nlayers 1\n"
                                    "label 9 1\nlabel 300 3\nend\n\x02\x00\x01\x09\x03\xac\x02";
     ck_assert_int_eq(mask_file_write(folder, "mask", &two_rows, 1, small, &size, sha256, &labels, &error), 0);
@@ -199,7 +200,7 @@ END_TEST
 
 START_TEST(runs_have_one_form)
 {
-    static const struct volume_grid row = {{4, 1, 1}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
+    static const struct volume_grid row = {.size = {4, 1, 1}, .to_mm = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
 
     static const struct {
         const char *runs;
@@ -290,7 +291,7 @@ END_TEST
 START_TEST(layers_have_a_limit)
 {
     const struct edge edge = EDGE(MASK_LAYERS);
-    static const struct volume_grid voxel = {{1, 1, 1}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
+    static const struct volume_grid voxel = {.size = {1, 1, 1}, .to_mm = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
     uint16_t many[LIMIT_MASK_LAYERS + 1] = {0};
     many[edge.most - 1] = 1;
     ck_assert_int_eq(mask_file_write(folder, "mask", &voxel, (int)edge.most, many, &size, sha256, &labels, &error), 0);
@@ -327,7 +328,7 @@ START_TEST(the_size_of_a_mask_has_a_limit)
 {
     const struct edge edge = EDGE(MASK_MIB);
     const int64_t slice = 1 << 20, slices = edge.most / 4;
-    const struct volume_grid large = {{1024, 1024, slices}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
+    const struct volume_grid large = {.size = {1024, 1024, slices}, .to_mm = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
     ck_assert_int_lt(
         mask_file_write(folder, "mask", &large, 1, map_noise(slice, slices), &size, sha256, &labels, &error),
         0); /* the runs have 256 MiB, and the head is beyond */

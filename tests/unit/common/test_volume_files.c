@@ -13,7 +13,8 @@
 
 enum { X = 5, Y = 4, Z = 3, VOXELS = X * Y * Z, NIFTI_HEAD = 352 };
 
-static const struct volume_grid grid = {{X, Y, Z}, {0.7, 0, 0, -100.5, 0, 0, 2.5, -7.25, 0, -0.8, 0, 33}};
+static const struct volume_grid grid = {.size = {X, Y, Z},
+                                        .to_mm = {0.7, 0, 0, -100.5, 0, 0, 2.5, -7.25, 0, -0.8, 0, 33}};
 static struct error error;
 static struct volume_header header;
 static int folder;
@@ -189,7 +190,7 @@ END_TEST
 START_TEST(stored_blocks_are_gzip)
 {
     enum { SIDE = 300 };
-    const struct volume_grid large = {{SIDE, SIDE, 1}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
+    const struct volume_grid large = {.size = {SIDE, SIDE, 1}, .to_mm = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
     static int16_t voxels[SIDE * SIDE], inflated[SIDE * SIDE];
     char head[NIFTI_HEAD];
     for (int i = 0; i < SIDE * SIDE; i++)
@@ -208,7 +209,7 @@ END_TEST
 
 START_TEST(an_axis_too_long_for_nifti_is_refused)
 {
-    const struct volume_grid longest = {{32767, 1, 1}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
+    const struct volume_grid longest = {.size = {32767, 1, 1}, .to_mm = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
     struct volume_grid longer = longest;
     static int16_t voxels[32768];
     longer.size[0]++;
@@ -475,7 +476,7 @@ START_TEST(the_written_qform_is_the_sform)
                                   mirror * cos(b) * sin(c),
                                   2 * cos(b) * cos(c),
                                   7};
-        struct volume_grid turned = {{X, Y, Z}, {0}};
+        struct volume_grid turned = {.size = {X, Y, Z}, .to_mm = {0}};
         struct volume_walk walk;
         char why[160];
         memcpy(turned.to_mm, to_mm, sizeof to_mm);

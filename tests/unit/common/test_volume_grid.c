@@ -15,7 +15,7 @@ oblique(int64_t x, int64_t y, int64_t z)
     const double u[3] = {cos(a) * cos(b), sin(a) * cos(b), -sin(b)}, v[3] = {-sin(a), cos(a), 0};
     const double w[3] = {cos(a) * sin(b), sin(a) * sin(b), cos(b)};
     const double spacing[3] = {0.7, 0.8, 2.5};
-    struct volume_grid grid = {{x, y, z}, {0}};
+    struct volume_grid grid = {.size = {x, y, z}, .to_mm = {0}};
     for (int row = 0; row < 3; row++) {
         grid.to_mm[4 * row] = u[row] * spacing[0];
         grid.to_mm[4 * row + 1] = v[row] * spacing[1];
