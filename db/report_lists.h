@@ -110,6 +110,7 @@ enum {
     REPORT_SILENT = 128, /* not printed if it is 0 */
     REPORT_ADDED = 256,  /* of no view: also in JSON and CSV */
     REPORT_HIDDEN = 512, /* with REPORT_BELOW: a value for addresses only */
+    REPORT_SPARE = 1024, /* left out if no row has a value */
 };
 
 /* A value of a field, with the rows that it selects. */
@@ -201,6 +202,8 @@ const char *report_cell(const struct report_table *table, size_t row, const char
 const char *report_cell_text(const struct report_table *table, size_t row, const char *key);
 /* Returns a cell as a number; 0 if it is not known. */
 double report_number(const struct report_table *table, size_t row, const char *key);
+/* Returns whether a column is REPORT_SPARE, and no row has a value. */
+bool report_is_spare(const struct report_table *table, size_t column);
 
 /* How rows are printed as text. */
 struct report_layout {

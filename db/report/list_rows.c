@@ -14,6 +14,7 @@ enum {
     NUMBER = REPORT_NUMBER,
     WHOLE = REPORT_WHOLE,
     DROP = REPORT_DROP,
+    SPARE = REPORT_SPARE,
     TIME = REPORT_TIME,
     SHARE = REPORT_SHARE,
     HIDDEN = REPORT_HIDDEN | REPORT_BELOW,
@@ -827,25 +828,28 @@ static const struct report_column web_job[] = {
     AS(removed, "results removed", TIME, "removed_at"),
 };
 
-#define SEGMENTS_OF_JOB(pixels_, box_, centroid_, form)                                                                \
+#define SEGMENTS_OF_JOB(pixels_, area_, box_, centroid_, form)                                                         \
     COLUMN(segment, "SEGMENT", NUMBER), COLUMN(label, "LABEL", TEXT),                                                  \
-        AS(volume_ml, "VOLUME (ml)", NUMBER, "iif(volume_ml IS NULL, NULL, printf('%.2f', volume_ml))"),               \
-        AS(change, "CHANGE (ml)", NUMBER | DROP,                                                                       \
+        AS(volume_ml, "VOLUME (ml)", NUMBER | SPARE, "iif(volume_ml IS NULL, NULL, printf('%.2f', volume_ml))"),       \
+        AS(change, "CHANGE (ml)", NUMBER | DROP | SPARE,                                                               \
            "iif(volume_change_ml IS NULL, NULL, printf('%+.2f', volume_change_ml))"),                                  \
         AS(mean, "MEAN", NUMBER, OF_VOXELS "'%.6g', mean) END"),                                                       \
         AS(minimum, "MIN", NUMBER, OF_VOXELS "'%.6g', minimum) END"),                                                  \
         AS(maximum, "MAX", NUMBER, OF_VOXELS "'%.6g', maximum) END"),                                                  \
         AS(unit, "UNIT", TEXT, "iif(unit = '1', NULL, " UNIT ")"),                                                     \
         AS(pixels, pixels_, NUMBER | (form), "iif(volume_ml IS NULL, voxels, NULL)"),                                  \
+        AS(area, area_, NUMBER | (form),                                                                               \
+           "iif(volume_ml IS NULL AND width_mm > 0, printf('%.2f', voxels * (SELECT j.spacing_x_mm * j.spacing_y_mm "  \
+           "FROM job j WHERE j.id = job)), NULL)"),                                                                    \
         AS(box, box_, form,                                                                                            \
            "CASE WHEN voxels > 0 AND width_mm > 0 THEN printf('%.1f x %.1f', width_mm, height_mm) || "                 \
            "iif(depth_mm IS NULL, '', printf(' x %.1f', depth_mm)) END"),                                              \
         AS(centroid, centroid_, form, CENTROID)
 
 static const struct report_column web_job_segments[] = {
-    SEGMENTS_OF_JOB("pixels", "box (mm)", "centroid (mm, LPS)", TEXT | BELOW)};
+    SEGMENTS_OF_JOB("pixels", "area (mm2)", "box (mm)", "centroid (mm, LPS)", TEXT | BELOW)};
 static const struct report_column show_segments[] = {
-    SEGMENTS_OF_JOB("PIXELS", "BOX (mm)", "CENTROID (mm, LPS)", TEXT | DROP)};
+    SEGMENTS_OF_JOB("PIXELS", "AREA (mm2)", "BOX (mm)", "CENTROID (mm, LPS)", TEXT | DROP | SPARE)};
 
 static const struct report_column web_job_quantities[] = {
     COLUMN(segment, "SEGMENT", NUMBER),
@@ -858,7 +862,8 @@ static const struct report_column web_job_quantities[] = {
 
 static const struct report_column web_job_results[] = {
     COLUMN(kind, "RESULT", TEXT),
-    AS(size, "KiB", NUMBER, "round(size_bytes / 1024.0, 1)"),
+    /* Images are no file of the job. */
+    AS(size, "KiB", NUMBER, "iif(kind = 'images', NULL, round(size_bytes / 1024.0, 1))"),
     COLUMN(frames, "FRAMES", NUMBER),
     COLUMN(path, "file", TEXT | BELOW),
     COLUMN(sop_instance_uid, "instance", TEXT | BELOW),

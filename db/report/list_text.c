@@ -180,6 +180,9 @@ text_make(struct text *text, const struct report_table *table, const struct repo
         if (width > text->widths[column])
             text->widths[column] = width;
     }
+    for (size_t i = 0; i < text->column_count; i++)
+        if (report_is_spare(table, i))
+            text->widths[i] = -1;
     return 0;
 }
 

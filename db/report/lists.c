@@ -135,6 +135,16 @@ report_number(const struct report_table *table, size_t row, const char *key)
     return text ? strtod(text, NULL) : 0.0;
 }
 
+bool
+report_is_spare(const struct report_table *table, size_t column)
+{
+    const size_t stride = table->list->column_count;
+    bool has_value = false;
+    for (size_t row = 0; row < table->row_count && !has_value; row++)
+        has_value = table->cells[row * stride + column] && *table->cells[row * stride + column];
+    return table->list->columns[column].form & REPORT_SPARE && !has_value;
+}
+
 /* ---------------------------------------------------------------------------- a report period */
 
 #define DAY_SECONDS 86400

@@ -306,13 +306,21 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
     grid->edge = wanted->interpolation == INTERPOLATION_CUBIC ? GRID_EDGE : 0;
     grid_fill_instances(grid);
     rc = grid_fill_stack(grid, error);
-    if (rc == 0)
-        snprintf(grid->text, sizeof grid->text,
-                 "texture of %d x %d x %d voxels of %.6g x %.6g x %.6g mm (%s interpolation%s%s)", own->columns,
-                 own->rows, own->plane_count, own->spacing[0], own->spacing[1], own->spacing[2],
-                 interpolation_names[wanted->interpolation], grid->real && !grid->rounded ? ", values not rounded" : "",
-                 grid->filtered ? ", filtered" : "");
-    return rc;
+    if (rc)
+        return rc;
+    char size[128];
+    if (!own->flat)
+        snprintf(size, sizeof size, "%d x %d x %d voxels of %.6g x %.6g x %.6g mm", own->columns, own->rows,
+                 own->plane_count, own->spacing[0], own->spacing[1], own->spacing[2]);
+    else if (geometry_is_in_mm(own))
+        snprintf(size, sizeof size, "%d x %d pixels of %.6g x %.6g mm", own->columns, own->rows, own->spacing[0],
+                 own->spacing[1]);
+    else
+        snprintf(size, sizeof size, "%d x %d pixels", own->columns, own->rows);
+    snprintf(grid->text, sizeof grid->text, "texture of %s (%s interpolation%s%s)", size,
+             interpolation_names[wanted->interpolation], grid->real && !grid->rounded ? ", values not rounded" : "",
+             grid->filtered ? ", filtered" : "");
+    return 0;
 }
 
 int

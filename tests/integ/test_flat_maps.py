@@ -218,3 +218,25 @@ def test_a_program_on_an_image(tmp_path, spacing):
     assert (mask == (GREY >= 400)).all() and errors(out / "seg.dcm") == []
     (mean,) = [f for f in json.loads((out / "features.json").read_text()) if f.get("name") == "mean"]
     assert mean["value"] == pytest.approx(GREY[GREY >= 400].mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize("spacing", [[0.4, 0.1], None])
+def test_the_lists_of_a_job_have_areas(daemon, tmp_path, spacing):
+    """noctule show has columns of ml only for volumes, and areas in mm2 only if the size of a pixel is known."""
+    settings = SERVICE.format(root=tmp_path / "daemon0" / "root", segment="")
+    settings = settings[:settings.index("pipelines = (")] + f"""
+        pipelines = ( {{ name = "flat"; flat = true; results = [ "seg" ]; texture = {{ first_order = true; filter = {{ kind = "mean"; size = 3; in_slice = true; }}; }};
+            segments = ( {{ label = "Part"; method = "range"; range = [ 400.0, 65535.0 ]; {CODES} }} ); }} );
+        rules = ( {{ match = {{ }}; pipeline = "flat"; }} );"""
+    d = daemon(settings=settings, dicom=PEERS).start()
+    image(tmp_path / "a.dcm", GREY, CR, **({"PixelSpacing": spacing} if spacing else {}))
+    storescu(d.port, tmp_path / "a.dcm")
+    (job,) = d.wait_jobs(1)
+    pixels = int((GREY >= 400).sum())
+    shown = d.ctl("show", str(job["job"])).stdout
+    (title,) = [line for line in shown.splitlines() if "SEGMENT" in line and "LABEL" in line]
+    assert "(ml)" not in title and "PIXELS" in title and str(pixels) in shown, shown
+    assert ("AREA (mm2)" in title) == bool(spacing) and (f"{pixels * 0.04:.2f}" in shown) == bool(spacing), shown
+    # The note names the size of a pixel in the same way.
+    (note,) = [row["note"] for row in d.query("SELECT note FROM v_jobs")]
+    assert ("33 x 45 pixels of 0.1 x 0.4 mm (" if spacing else "33 x 45 pixels (") in note, note

@@ -235,7 +235,7 @@ def test_what_a_2d_image_cannot_have_is_refused(tmp_path, results, spacing, name
     path = tmp_path / "flat.conf"
     path.write_text(f"""root = "{tmp_path / 'root'}"; pipelines = ( {{ name = "flat"; flat = true; results = [ {results} ];
         segments = ( {{ label = "Block"; method = "level-set"; range = [ 500.0, 65535.0 ]; {CODES}
-                        seeds = ( {{ voxel = [ 60.0, 40.0, 0.0 ]; }} ); }} ); }} );""")
+                        shapes = ( {{ center = {{ voxel = [ 60.0, 40.0, 0.0 ]; }}; radius_voxels = 4.0; }} ); }} ); }} );""")
     done = run_program("noctule", "--config", path, "run", "--pipeline", "flat", "--output", tmp_path / "out",
                        tmp_path / "in.dcm", check=False)
     assert done.returncode != 0 and "FLAT_UNSUITABLE" in done.stderr, done.stderr

@@ -164,7 +164,7 @@ html_row(const struct report_table *table, size_t row, const struct html_link *l
     fputs("<tr>", out);
     for (size_t i = 0; i < table->list->column_count; i++) {
         const struct report_column *column = &table->list->columns[i];
-        if (column->form & REPORT_BELOW)
+        if (column->form & REPORT_BELOW || report_is_spare(table, i))
             continue;
         const char *class = column->form & REPORT_NUMBER       ? " class=\"n\""
                             : column->form & REPORT_TIME       ? " class=\"t\""
@@ -196,7 +196,7 @@ html_table(const struct report_table *table, const struct html_link *links, cons
     fputs("</h2>\n<table class=\"rows\"><thead><tr>", out);
     for (size_t i = 0; i < table->list->column_count; i++) {
         const struct report_column *column = &table->list->columns[i];
-        if (column->form & REPORT_BELOW)
+        if (column->form & REPORT_BELOW || report_is_spare(table, i))
             continue;
         fputs(column->form & REPORT_NUMBER ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">", out);
         html_title(column->title, out);

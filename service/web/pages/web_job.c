@@ -44,8 +44,8 @@ job_put_result(const struct report_table *table, size_t row, bool exists, FILE *
     html_text(kind ? kind : "", out);
     fputs("</td><td class=\"n\" data-t=\"Frames\">", out);
     html_text(frames ? frames : "", out);
-    fprintf(out, "</td><td class=\"n\" data-t=\"KiB\">%.1f</td><td data-t=\"File\">",
-            report_number(table, row, "size"));
+    fprintf(out, "</td><td class=\"n\" data-t=\"KiB\">%s</td><td data-t=\"File\">",
+            report_cell_text(table, row, "size"));
     if (exists && uid && *uid) {
         fputs("<a href=\"api/v1/results/", out);
         html_query(uid, out);
