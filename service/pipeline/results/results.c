@@ -229,9 +229,21 @@ results_take_earlier(struct results *results)
     return 0;
 }
 
+/* A later run may know another earlier study: its report is another object. */
+static void
+results_identify_changes(const struct feature_set *features, FILE *out)
+{
+    for (size_t i = 0; i < features->count; i++) {
+        const struct feature *change = &features->items[i];
+        if (strcmp(change->family, "change") == 0)
+            fprintf(out, "%s of %d %.17g %s;\n", change->name, (int)change->segment, change->value,
+                    change->missing_reason);
+    }
+}
+
 /*
  * Makes the text from which UIDs follow, besides the images: the pipeline, the regions of
- * annotation objects, and the masks of programs.
+ * annotation objects, the masks of programs, and the changes since an earlier study.
  */
 static int
 results_make_identity(struct results *results)
@@ -262,6 +274,7 @@ results_make_identity(struct results *results)
     }
     if (rc == 0)
         rc = results_identify_masks(results, text.out);
+    results_identify_changes(&results->report->features, text.out);
     const int closed = text_close(&text);
     results->identity = text.bytes;
     if (rc == 0)
