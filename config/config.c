@@ -469,6 +469,8 @@ conf_pipeline_text(const struct conf_pipeline *pipeline, bool identity)
     if (identity) { /* values at their default are not written */
         settings.memory_mib = settings.deadline_seconds = 0;
         settings.patience_seconds = CONF_PATIENCE_SECONDS;
+        if (settings.changes == CONF_CHANGES_PULL) /* the values of the changes are part of the identity */
+            settings.changes = CONF_CHANGES_STORED;
         settings.compression = CONF_COMPRESSION_NONE;
     }
     return write_section(&option_pipeline, &settings, identity);
@@ -529,7 +531,9 @@ conf_pipeline_free(struct conf_pipeline *pipeline)
 char *
 conf_grid_text(const struct conf_pipeline *pipeline)
 {
-    return write_identity_of(&option_pipeline, "min_slices", "colour", pipeline);
+    struct conf_pipeline grid = *pipeline;
+    grid.changes = CONF_CHANGES_NONE;
+    return write_identity_of(&option_pipeline, "min_slices", "colour", &grid);
 }
 
 char *
@@ -537,7 +541,8 @@ conf_checked_text(const struct conf_pipeline *pipeline)
 {
     static const char *const ranges[][2] = {
         {"segments", "segments"}, {"relative_connectedness", "relative_connectedness"}, {"min_slices", "colour"}};
-    struct conf_pipeline masks = *pipeline; /* without quantities, which change no mask */
+    struct conf_pipeline masks = *pipeline; /* without quantities and changes, which change no mask */
+    masks.changes = CONF_CHANGES_NONE;
     char *all = strdup("");
     masks.segments = calloc(pipeline->segment_count + 1, sizeof *masks.segments);
     for (size_t i = 0; i < pipeline->segment_count && masks.segments; i++) {

@@ -431,6 +431,10 @@ struct conf_segment {
 /* The machines that may run the jobs of a pipeline. */
 enum conf_where { CONF_ANYWHERE, CONF_HERE, CONF_ON_SLURM };
 
+/* Changes since an earlier study: not measured; since the latest one that is stored here; or since the latest one that
+ * the archive has, which is fetched first. */
+enum conf_changes { CONF_CHANGES_NONE, CONF_CHANGES_STORED, CONF_CHANGES_PULL };
+
 /* Handling of a result outside the limits of `expect`: hold it for review, or deliver it. */
 enum conf_review { CONF_HOLD, CONF_DELIVER };
 
@@ -513,7 +517,7 @@ struct conf_pipeline {
     bool flat;    /* accept 2-D images, each frame as a stack of one slice */
     enum conf_colour colour;
     enum conf_review review;
-    bool changes;             /* measure the change since the latest earlier study of the patient */
+    enum conf_changes changes;
     bool unreviewed;          /* deliver results of segments with `trust` without a validation */
     char *series_description; /* "": derived from the name */
     int series_number;
@@ -522,11 +526,14 @@ struct conf_pipeline {
     /* The members below are no part of the results' identity (conf_pipeline_identity). */
 #define CONF_PATIENCE_SECONDS 86400.0 /* the default of patience_seconds */
     enum conf_compression compression;
-    double patience_seconds; /* max wait for missing annotation objects */
-    double memory_mib;       /* of a job; 0: the value of struct conf_jobs */
-    double deadline_seconds; /* the same */
-    bool by_hand;            /* no rule needs to name this pipeline */
-    char **deliver;          /* names of destinations, and CONF_SENDER */
+    double patience_seconds;           /* max wait for missing annotation objects */
+#define CONF_PRIOR_WAIT_SECONDS 3600.0 /* the default of prior_wait_seconds */
+    double prior_wait_seconds;         /* max wait for the earlier study that is fetched */
+    char *prior_source;                /* the archive; "": the first of pull.sources */
+    double memory_mib;                 /* of a job; 0: the value of struct conf_jobs */
+    double deadline_seconds;           /* the same */
+    bool by_hand;                      /* no rule needs to name this pipeline */
+    char **deliver;                    /* names of destinations, and CONF_SENDER */
     size_t deliver_count;
     /* The next three are no part of a job's settings either: conf_pipeline_to_text omits them. */
     struct conf_window *window;  /* NULL: at any time */

@@ -37,7 +37,7 @@ extern const struct option_form form_name, /* A-Z a-z 0-9 _ - */
     form_viewer;                           /* a URL with {study_uid} and {series_uid} */
 
 /*
- * A condition of a row. If `choices` is not 0, the option_choice or option_flags named `with` must
+ * A condition of a row. If `choices` is not 0, the option_choice, option_graded or option_flags named `with` must
  * have one of these values (bit n for choice n). Else the option_integers named `with` must not be
  * given. `with` must be an earlier row of the section. If the condition is not met, the option is
  * an error, has no default and is not written.
@@ -120,6 +120,7 @@ extern const struct option_kind option_text, /* char * */
     option_path,                             /* char *, absolute and without "//" and "/./" */
     option_word,                             /* char *, one of the choices */
     option_choice,                           /* an enum: the index of the choice */
+    option_graded,                           /* the same; in the file, the first two are false and true */
     option_flags,                            /* unsigned: bit n for choice n; an array of strings in the file */
     option_switch,                           /* bool, as one of two choices; the first is false */
     option_number,                           /* double */

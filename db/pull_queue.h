@@ -19,9 +19,10 @@ enum queue_pull_state {
     QUEUE_PULL_CANCELLED,
 };
 
-enum queue_pull_key { QUEUE_PULL_ACCESSION, QUEUE_PULL_STUDY, QUEUE_PULL_SERIES };
+/* QUEUE_PULL_PRIOR: the latest earlier study of the patient of a series, for a job (queue_order_prior). */
+enum queue_pull_key { QUEUE_PULL_ACCESSION, QUEUE_PULL_STUDY, QUEUE_PULL_SERIES, QUEUE_PULL_PRIOR };
 
-/* Finds "accession", "study" or "series". Returns false for other names. */
+/* Finds "accession", "study" or "series", the keys of commands. Returns false for other names. */
 bool queue_pull_key_find(const char *name, enum queue_pull_key *key);
 const char *queue_pull_key_name(enum queue_pull_key key);
 
@@ -49,7 +50,8 @@ int queue_next_batch(struct queue *queue, int64_t *batch);
 int queue_add_pulls(struct queue *queue, int64_t batch, const char *source, const char *by,
                     const struct queue_pull_wish *wishes, size_t count, int64_t now_ms);
 
-/* Finds the first WAITING item of a source by due time; *due_ms may have passed. Returns 1 if there is none. */
+/* Finds the first WAITING item of a source by due time; *due_ms may have passed. An item of a job that is due comes before
+ * the items of commands. Returns 1 if there is none. */
 int queue_next_pull(struct queue *queue, const char *source, struct queue_pull *pull, int64_t *due_ms);
 /* Reads the time of the last C-MOVE at the source; 0: never. */
 int queue_last_move(struct queue *queue, const char *source, int64_t *at_ms);

@@ -478,12 +478,37 @@ enum { QUEUE_TRACKED_MAX = 500 };
 int queue_tracked_segments(struct queue *queue, int64_t job_id, struct queue_tracked **segments, size_t *count);
 void queue_free_tracked(struct queue_tracked *segments, size_t count);
 
-/* Finds the earlier result, and notes it with the job. Clear it after use. */
-int queue_find_prior(struct queue *queue, int64_t job_id, struct queue_prior *prior);
+/* Finds the earlier result, and notes it with the job. `missed`: notes that there is none. Clear it after use. */
+int queue_find_prior(struct queue *queue, int64_t job_id, bool missed, struct queue_prior *prior);
 void queue_prior_clear(struct queue_prior *prior);
 /* Lists the values of a job. */
 int queue_prior_values(struct queue *queue, int64_t job_id, struct queue_prior_value **values, size_t *count);
 void queue_free_prior_values(struct queue_prior_value *values, size_t count);
+
+/*
+ * Earlier studies from an archive (db/queue/prior_rows.c). A job has at most one item of v_pulls (key prior); while that is
+ * open, or while a series or job of its study is, the job waits: DELAYED with PRIOR_WAITING.
+ *
+ * Adds the item, unless the job has one, its patient or study date is unknown, or its own study arrived as the earlier study
+ * of another job: the archive is not asked for a chain of studies.
+ */
+int queue_order_prior(struct queue *queue, int64_t job_id, const char *source, int64_t now_ms);
+
+enum queue_prior_state {
+    QUEUE_PRIOR_READY,   /* no item; the archive has no such study; or it is here and no job of it is open */
+    QUEUE_PRIOR_AWAITED, /* READY -> DELAYED */
+    QUEUE_PRIOR_MISSED,  /* the item failed, or the wait has ended */
+};
+
+/* Decides on a READY job that could start. The wait ends `wait_ms` after the first call that made it wait. */
+int queue_await_prior(struct queue *queue, int64_t job_id, int64_t wait_ms, int64_t now_ms,
+                      enum queue_prior_state *state);
+/* Lists waiting jobs whose wait has ended before its limit; free jobs->at. */
+int queue_priors_ready(struct queue *queue, struct queue_ids *jobs);
+/* DELAYED -> READY of these. */
+int queue_resume_priors(struct queue *queue, const struct queue_ids *jobs, int64_t now_ms);
+/* Finds a file of the series whose earlier study an item wants. Returns 1 if no job waits for the item. */
+int queue_prior_file(struct queue *queue, int64_t pull_id, char **path);
 
 /*
  * READY -> RUNNING, attempts + 1, with worker and lane. Commit before the worker gets the job. A

@@ -60,7 +60,9 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     j.prior_id AS prior_job,
     (SELECT p.study_date FROM job o JOIN series p ON p.id = o.series_id WHERE o.id = j.prior_id) AS prior_study_date,
     coalesce(j.pixel_values, '') AS pixel_values, coalesce(j.pixel_intensity, '') AS pixel_intensity,
-    coalesce(j.spacing_source, '') AS spacing_source
+    coalesce(j.spacing_source, '') AS spacing_source,
+    -- What an archive is asked for, in v_pulls.
+    j.prior_item
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN breach b ON b.job_id = j.id AND b.place = 1
@@ -891,6 +893,8 @@ FROM pull p WHERE ended_at IS NULL GROUP BY source
 UNION ALL
 SELECT 'delayed:' || code, 'waits', NULL, NULL, 1, CASE code
     WHEN 'STUDY_WAITING' THEN printf('%d job%s for other series of the study, the first until %s', count(*),
+        iif(count(*) = 1, '', 's'), min(not_before_at))
+    WHEN 'PRIOR_WAITING' THEN printf('%d job%s for an earlier study from an archive, the first until %s', count(*),
         iif(count(*) = 1, '', 's'), min(not_before_at))
     WHEN 'PROGRAM_WAITING' THEN printf('%d job%s for a program', count(*), iif(count(*) = 1, '', 's'))
     WHEN 'OBJECT_WAITING' THEN printf('%d job%s for annotation objects of the series, the first until %s', count(*),

@@ -68,6 +68,39 @@ const struct option_kind option_choice = {.read = choice_read, .write = choice_w
 
 const struct option_kind option_switch = {.read = choice_read, .write = choice_write, .describe = choices_describe};
 
+/* Reads false, true, or one of the words after them. */
+static int
+graded_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
+{
+    const char *text = config_setting_get_string(setting);
+    unsigned choice = 2;
+    if (config_setting_type(setting) == CONFIG_TYPE_BOOL) {
+        *(unsigned *)field = (unsigned)config_setting_get_bool(setting);
+        return 0;
+    }
+    while (text && row->choices[choice] && strcmp(text, row->choices[choice]) != 0)
+        choice++;
+    if (!text || !row->choices[choice]) {
+        char words[CHOICES_SIZE];
+        read_name_choices(row, ~3u, words);
+        return read_fail(reader, setting, "must be true, false or %s", words);
+    }
+    *(unsigned *)field = choice;
+    return 0;
+}
+
+static void
+graded_write(const struct option_writer *writer, const struct option_row *row, const void *field)
+{
+    const unsigned choice = *(const unsigned *)field;
+    if (choice < 2)
+        fputs(row->choices[choice], writer->out);
+    else
+        write_text(writer->out, row->choices[choice]);
+}
+
+const struct option_kind option_graded = {.read = graded_read, .write = graded_write, .describe = choices_describe};
+
 static int
 flags_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {

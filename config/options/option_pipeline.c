@@ -340,6 +340,7 @@ static const char *const review_choices[] = {"hold", "deliver", NULL};
 static const char *const picture_choices[] = {"multi", "single", NULL};
 static const char *const where_choices[] = {"any", "local", "slurm", NULL};
 static const char *const compression_choices[] = {"none", "rle", "deflated", NULL};
+static const char *const changes_choices[] = {"false", "true", "pull", NULL};
 static const char *const holes_choices[] = {"keyhole", "xor", NULL};
 static const char *const colour_choices[] = {"luma", "red", "green", "blue", NULL};
 static const char *const tilt_choices[] = {"straighten", "refuse", NULL};
@@ -427,9 +428,10 @@ static const struct option_row pipeline_rows[] = {
              "headers; or a standardised uptake value of PET, computed per slice from the headers, which must have all "
              "attributes that it needs (SUV_* in codes.md): by body weight, lean body mass of James or of "
              "Janmahasatian, body surface area, or ideal body weight"},
-    {ROW(conf_pipeline, boolean, changes), "false", .later = true,
+    {ROW(conf_pipeline, graded, changes), "false", .choices = changes_choices, .later = true,
      .help = "measure how the volume and the quantities of each segment changed since the latest earlier study of the "
-             "patient that this pipeline measured with the same settings (see docs/features.md)"},
+             "patient that this pipeline measured with the same settings: of the studies that are stored here, or with "
+             "\"pull\" of those in the archive prior_source, which sends that study first (see docs/features.md)"},
     {ROW(conf_pipeline, boolean, derived), "false", .later = true,
      .help = "accept reformats, projections and maps as images; by default they are skipped with "
              "DERIVED_IMAGE"},
@@ -468,6 +470,14 @@ static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, number, patience_seconds), "86400.0", LIMITS(0, 31536000), .later = true,
      .help = "max wait of a job for its annotation objects (OBJECT_WAITING), from the completion "
              "of its series; then it fails with OBJECT_MISSING, or runs without optional ones"},
+    {ROW(conf_pipeline, number, prior_wait_seconds), "3600.0", LIMITS(1, 2592000), .later = true,
+     ONLY_WITH("changes", 1u << CONF_CHANGES_PULL),
+     .help =
+         "max wait of a job for the earlier study (PRIOR_WAITING), from the time when it could start; then it runs, "
+         "and its changes are missing with the reason PRIOR_NOT_READY"},
+    {ROW(conf_pipeline, text, prior_source), "\"\"", LIMITS(0, 64), .later = true,
+     ONLY_WITH("changes", 1u << CONF_CHANGES_PULL),
+     .help = "name of the archive in pull.sources that has the earlier studies; empty: the first one"},
     {ROW(conf_pipeline, boolean, by_hand), "false", .later = true,
      .help = "suppress the warning of check-config that no rule and no title uses this pipeline"},
     {ROW(conf_pipeline, choice, executor), "\"any\"", .choices = where_choices, .later = true,
@@ -488,6 +498,17 @@ static const struct option_row pipeline_rows[] = {
 
 const struct option_section option_pipeline = {SECTION(pipeline_rows, conf_pipeline), .check = check_pipeline};
 
+static void
+check_prior_source(const struct conf *conf, size_t place, const struct option_spot *spot)
+{
+    const struct option_named sources = NAMED(spot, "pull.sources", conf->pull.sources, conf->pull.source_count);
+    const char *name = conf->pipelines[place].prior_source;
+    if (conf->pull.source_count == 0 && !LOST(spot, conf->pull.sources))
+        option_refuse(spot, ELEMENT("pipelines", place, ".changes"), "requires an archive in pull.sources");
+    else if (name && *name && option_lacks(&sources, name))
+        option_refuse(spot, ELEMENT("pipelines", place, ".prior_source"), "\"%s\" is not in pull.sources", name);
+}
+
 void
 option_check_pipelines(const struct conf *conf, const struct option_spot *spot)
 {
@@ -507,6 +528,8 @@ option_check_pipelines(const struct conf *conf, const struct option_spot *spot)
             else if (name && strcmp(name, CONF_SENDER) != 0 && option_lacks(&destinations, name))
                 option_refuse(spot, ELEMENT("pipelines", i, ".deliver"), "there is no destination named \"%s\"", name);
         }
+        if (pipeline->changes == CONF_CHANGES_PULL)
+            check_prior_source(conf, i, spot);
         /* Check the memory of a pipeline: jobs.memory_mib limits the workers. */
         const double own = conf->pipelines[i].memory_mib, most = conf->jobs.memory_mib;
         if (most > 0 && own > most)

@@ -93,8 +93,8 @@ int review_enter(struct queue *queue, int64_t job_id, struct edge_row *row);
 /* Returns -ESTALE after late slices: the reviewed result is not of the present series. */
 int review_expect_current(struct queue *queue, const struct edge_row *row);
 
-/* Codes of jobs that wait for annotation objects, other series or programs. */
-#define QUEUE_AWAITING "('OBJECT_WAITING', 'OBJECT_OPTIONAL', 'STUDY_WAITING', 'PROGRAM_WAITING')"
+/* Codes of jobs that wait for annotation objects, other series, programs or an earlier study. */
+#define QUEUE_AWAITING "('OBJECT_WAITING', 'OBJECT_OPTIONAL', 'STUDY_WAITING', 'PROGRAM_WAITING', 'PRIOR_WAITING')"
 /* Condition of program_run r: its mask can be read. A superseded mask stays only for jobs that read it before. */
 #define RUN_HAS_MASK "r.state = 'DONE' AND r.superseded_by IS NULL AND r.removed_at IS NULL"
 /* The not_before_at of a job that waits for a program: a run has limits of its own. */

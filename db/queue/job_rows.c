@@ -61,11 +61,12 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
         return rc;
     rc = database_change(&queue->db,
                          "INSERT INTO job (series_id, revision, stack, pipeline, settings_id, state, priority, "
-                         "created_at, ready_at, done_by_at, rule, corrects, correction) "
+                         "created_at, ready_at, done_by_at, rule, corrects, correction, prior_item) "
                          "SELECT k.series_id, k.revision, k.name, ?4, ?5, 'READY', ?6, ?7, ?7, ?8, "
                          "coalesce(?9, (SELECT rule FROM job WHERE id = ?10), ''), "
                          "coalesce(?11, (SELECT corrects FROM job WHERE id = ?10)), "
-                         "coalesce(?12, (SELECT correction FROM job WHERE id = ?10)) "
+                         "coalesce(?12, (SELECT correction FROM job WHERE id = ?10)), "
+                         "(SELECT prior_item FROM job WHERE id = ?11) "
                          "FROM stack k JOIN series s ON s.id = k.series_id AND s.revision = k.revision "
                          "WHERE k.series_id = ?1 AND k.revision = ?2 AND k.name = ?3 AND k.accepted "
                          "AND s.state = 'SETTLED' AND s.removed_at IS NULL",
@@ -742,6 +743,7 @@ job_retry(struct queue *queue, const struct edge_row *row, const struct queue_re
                         database_change(&queue->db,
                                         "UPDATE job SET state = 'READY', attempts = 0, ready_at = ?3, "
                                         "started_at = NULL, ended_at = NULL, not_before_at = NULL, "
+                                        "prior_until_at = iif(state = 'DELAYED' AND code = 'PRIOR_WAITING', ?3, NULL), "
                                         "code = '', message = '', file_a = '', file_b = '' "
                                         "WHERE id = ?1 AND state = ?2",
                                         VALUES(EDGE_GUARD(row), value_time(now_ms))),

@@ -35,6 +35,7 @@ static const char *const pull_keys[] = {
     [QUEUE_PULL_ACCESSION] = "accession",
     [QUEUE_PULL_STUDY] = "study",
     [QUEUE_PULL_SERIES] = "series",
+    [QUEUE_PULL_PRIOR] = "prior",
 };
 
 const char *
@@ -46,7 +47,7 @@ queue_pull_key_name(enum queue_pull_key key)
 bool
 queue_pull_key_find(const char *name, enum queue_pull_key *key)
 {
-    for (size_t i = 0; i < COUNT_OF(pull_keys); i++)
+    for (size_t i = 0; i < QUEUE_PULL_PRIOR; i++)
         if (strcmp(name, pull_keys[i]) == 0) {
             *key = (enum queue_pull_key)i;
             return true;
@@ -159,8 +160,13 @@ queue_next_pull(struct queue *queue, const char *source, struct queue_pull *pull
 {
     int rc = queue_read_row(
         queue,
-        "SELECT " PULL_FIELDS(DATABASE_COLUMN) "NULL FROM pull "
-                                               "WHERE state = 'WAITING' AND source = ? ORDER BY due_at, id LIMIT 1",
+        "SELECT " PULL_FIELDS(
+            DATABASE_COLUMN) "NULL FROM pull WHERE id = coalesce("
+                             "(SELECT id FROM pull INDEXED BY pull_due_prior WHERE state = 'WAITING' AND key = 'prior' "
+                             "  AND source = ?1 AND due_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now') "
+                             "  ORDER BY due_at, id LIMIT 1), "
+                             "(SELECT id FROM pull INDEXED BY pull_due WHERE state = 'WAITING' AND source = ?1 "
+                             "  ORDER BY due_at, id LIMIT 1))",
         VALUES(value_text(source)), &pull_shape, pull);
     if (rc)
         return rc;

@@ -24,7 +24,7 @@ report_series_of(struct report *report, int64_t job_id, char **series_uid, struc
 }
 
 /*
- * Returns whether a job waits for an annotation object or another series of its study: it starts at
+ * Returns whether a job waits for an annotation object, another series of its study or an earlier study: it starts at
  * the latest at not_before_at.
  */
 static bool
@@ -33,7 +33,8 @@ waits_for_others(sqlite3_stmt *row)
     for (int i = 0; i < sqlite3_column_count(row); i++)
         if (strcmp(sqlite3_column_name(row, i), "code") == 0)
             return strcmp(report_text(row, i), "OBJECT_WAITING") == 0 ||
-                   strcmp(report_text(row, i), "STUDY_WAITING") == 0;
+                   strcmp(report_text(row, i), "STUDY_WAITING") == 0 ||
+                   strcmp(report_text(row, i), "PRIOR_WAITING") == 0;
     return false;
 }
 

@@ -32,8 +32,13 @@ namespace
 {
 
 enum : uint32_t {
+    TAG_STUDY_DATE = 0x00080020,
     TAG_ACCESSION_NUMBER = 0x00080050,
     TAG_MODALITY = 0x00080060,
+    TAG_MODALITIES = 0x00080061,
+    TAG_PATIENT_ID = 0x00100020,
+    TAG_ISSUER = 0x00100021,
+    TAG_BODY_PART = 0x00180015,
     TAG_STUDY_UID = 0x0020000D,
     TAG_SERIES_UID = 0x0020000E,
     TAG_STUDY_INSTANCES = 0x00201208,
@@ -57,6 +62,14 @@ class MatchReader : public AnswerReader
         return true;
     }
 
+    /* Copies an optional value; "": it is too long. */
+    template <size_t Size> static bool copy_optional(char (&to)[Size], const std::string &text)
+    {
+        if (!copy(to, text))
+            to[0] = '\0';
+        return true;
+    }
+
     bool take(uint32_t tag, const uint8_t *value, size_t size) override
     {
         const auto text = [&] { return header_trimmed(std::string(reinterpret_cast<const char *>(value), size)); };
@@ -70,6 +83,16 @@ class MatchReader : public AnswerReader
             return copy(match_.accession_number, text());
         case TAG_MODALITY:
             return copy(match_.modality, text());
+        case TAG_MODALITIES:
+            return copy_optional(match_.modalities, text());
+        case TAG_BODY_PART:
+            return copy_optional(match_.body_part, text());
+        case TAG_PATIENT_ID:
+            return copy_optional(match_.patient_id, text());
+        case TAG_ISSUER:
+            return copy_optional(match_.issuer, text());
+        case TAG_STUDY_DATE:
+            return copy_optional(match_.date, text());
         case TAG_STUDY_INSTANCES:
         case TAG_SERIES_INSTANCES:
             if (text().empty())
@@ -115,6 +138,21 @@ match_agrees(const struct dicom_query &query, const struct dicom_match &match)
            (series || match_has_key(query.accession_number, match.accession_number));
 }
 
+static bool
+date_is_plain(const char *date)
+{
+    return std::strlen(date) == 8 && std::strspn(date, "0123456789") == 8;
+}
+
+/* Returns whether a study is one of the patient that was asked for, until the date. A peer that does not return both must
+ * not decide about it. */
+static bool
+match_is_of_patient(const struct dicom_query &query, const struct dicom_match &match)
+{
+    return !query.patient_id || (std::strcmp(query.patient_id, match.patient_id) == 0 && date_is_plain(match.date) &&
+                                 std::strcmp(match.date, query.date) <= 0);
+}
+
 /* ------------------------------------------------------------------------------- keys ------ */
 
 /* Returns whether a text has no wildcards and is the same in every character set. */
@@ -124,7 +162,7 @@ query_key_is_plain(const char *text)
     for (const char *at = text; *at; at++)
         if (*at < 0x20 || *at > 0x7E || std::strchr("*?\\", *at))
             return false;
-    return std::strlen(text) < DICOM_ACCESSION_SIZE;
+    return true;
 }
 
 static bool
@@ -137,6 +175,19 @@ static OFCondition
 query_put(DcmDataset &dataset, const DcmTagKey &tag, const char *value)
 {
     return dataset.putAndInsertString(tag, value ? value : "");
+}
+
+/* Puts the keys of a study of a patient, and the attributes that such matches must or may return. */
+static OFCondition
+query_put_patient(DcmDataset &dataset, const struct dicom_query &query)
+{
+    const std::string until = std::string("-") + query.date;
+    OFCondition condition = query_put(dataset, DCM_PatientID, query.patient_id);
+    if (condition.good())
+        condition = query_put(dataset, DCM_IssuerOfPatientID, "");
+    if (condition.good())
+        condition = query_put(dataset, DCM_StudyDate, until.c_str());
+    return condition.good() ? query_put(dataset, DCM_ModalitiesInStudy, "") : condition;
 }
 
 /* Puts the keys. If `returned` is set, also puts the attributes that matches must return. */
@@ -153,6 +204,10 @@ query_describe(DcmDataset &dataset, const struct dicom_query &query, bool return
         condition = query_put(dataset, DCM_SeriesInstanceUID, query.series_uid);
     if (condition.good() && series && returned)
         condition = query_put(dataset, DCM_Modality, "");
+    if (condition.good() && query.body_part)
+        condition = query_put(dataset, DCM_BodyPartExamined, "");
+    if (condition.good() && query.patient_id)
+        condition = query_put_patient(dataset, query);
     if (condition.good() && returned)
         condition =
             query_put(dataset, series ? DCM_NumberOfSeriesRelatedInstances : DCM_NumberOfStudyRelatedInstances, "");
@@ -253,6 +308,13 @@ scu_find(struct dicom_association &association, const struct dicom_query &query,
                              "supports these keys.",
                              association.name.c_str());
         }
+        if (!match_is_of_patient(query, match)) {
+            disconnect(association);
+            return error_set(error, -EREMOTEIO, CODE_PRIOR_OTHER_PATIENT,
+                             "%s answered C-FIND by Patient ID and Study Date with a study of another Patient ID or a "
+                             "later date, or without these attributes. No study is fetched.",
+                             association.name.c_str());
+        }
         if (!visit(context, &match))
             rc = find.cancel();
     }
@@ -274,8 +336,15 @@ dicom_find(struct dicom_association *association, const struct dicom_query *quer
 {
     clear_answer(answer);
     if (!query_uid_is_plain(query->study_uid) || !query_uid_is_plain(query->series_uid) ||
-        (query->accession_number && !query_key_is_plain(query->accession_number)))
+        (query->accession_number && (!query_key_is_plain(query->accession_number) ||
+                                     std::strlen(query->accession_number) >= DICOM_ACCESSION_SIZE)))
         return query_fail_keys(error, CODE_FIND_REFUSED);
+    if (query->patient_id && (!*query->patient_id || !query_key_is_plain(query->patient_id) ||
+                              std::strlen(query->patient_id) > 64 || !date_is_plain(query->date)))
+        return error_set(
+            error, -EINVAL, CODE_PRIOR_NO_KEY,
+            "The earlier study cannot be asked for: the Patient ID is empty or no plain ASCII text without "
+            "*, ? and \\, or there is no Study Date.");
     return header_guard("", error, [&] { return scu_find(*association, *query, visit, context, answer, error); });
 }
 

@@ -23,20 +23,28 @@ struct dicom_query {
     const char *accession_number; /* study level: ASCII, without wildcards */
     const char *study_uid;
     const char *series_uid; /* series level */
+    /* Study level: studies of this patient until this date (YYYYMMDD), both or none. The Patient ID must be ASCII without
+     * wildcards. */
+    const char *patient_id, *date;
+    bool body_part; /* series level: matches have it */
 };
 
 struct dicom_match {
     char study_uid[DICOM_UID_SIZE];
     char series_uid[DICOM_UID_SIZE]; /* "" at study level */
     char accession_number[DICOM_ACCESSION_SIZE];
-    char modality[DICOM_AE_SIZE];
-    int32_t instances; /* of the series or the study; -1 if the peer does not return it */
+    char modality[DICOM_AE_SIZE], body_part[DICOM_AE_SIZE]; /* series level; "": unknown */
+    /* Study level, of a query by patient_id; the first and the third are never "". */
+    char patient_id[DICOM_LO_SIZE], issuer[DICOM_LO_SIZE], date[DICOM_AE_SIZE];
+    char modalities[DICOM_LO_SIZE]; /* separated by \; "": unknown */
+    int32_t instances;              /* of the series or the study; -1 if the peer does not return it */
 };
 
 /*
  * Sends a query and calls `visit` for each match. If `visit` returns false, cancels the query (C-CANCEL) and succeeds.
  * Fails with FIND_FAILED on a match that contradicts the keys: some peers ignore keys that they do not support and
- * return all they have. Other codes: FIND_REFUSED, PEER_ABORTED, NO_PRESENTATION_CONTEXT, OUT_OF_MEMORY. Returns
+ * return all they have. PRIOR_OTHER_PATIENT: the match is of another patient than the one asked for, has no Patient ID,
+ * or is not until that date. Other codes: FIND_REFUSED, PEER_ABORTED, NO_PRESENTATION_CONTEXT, OUT_OF_MEMORY. Returns
  * -EINVAL with FIND_REFUSED for a key that cannot be sent.
  */
 int dicom_find(struct dicom_association *association, const struct dicom_query *query,

@@ -18,6 +18,7 @@ struct pull_task {
     int64_t pull;
     bool moves;
     char accession_number[DICOM_ACCESSION_SIZE], study_uid[DICOM_UID_SIZE], series_uid[DICOM_UID_SIZE];
+    char *file; /* whose earlier study is wanted; NULL: another key */
     atomic_bool stop;
     /* The outcome. */
     enum proto_pull outcome;
@@ -35,8 +36,13 @@ pull_task_run(uv_work_t *work)
     const struct pull_request asking = {task->settings->conf, task->source, task->settings->tls, &task->stop};
     const struct pull_key key = {task->accession_number, task->study_uid, task->series_uid};
     struct dicom_answer answer;
-    const int rc = task->moves ? pull_move(&asking, task->study_uid, task->series_uid, &answer, &task->error)
-                               : pull_find(&asking, &key, &task->found, &answer, &task->error);
+    int rc;
+    if (task->moves)
+        rc = pull_move(&asking, task->study_uid, task->series_uid, &answer, &task->error);
+    else if (task->file)
+        rc = pull_find_prior(&asking, task->file, &task->found, &answer, &task->error);
+    else
+        rc = pull_find(&asking, &key, &task->found, &answer, &task->error);
     crash_point(task->moves ? "courier_after_move" : "courier_after_find");
     if (rc == 0) {
         task->outcome = PROTO_PULL_OK;
@@ -79,6 +85,7 @@ pull_task_free(struct pull_task *task)
 {
     settings_drop(task->settings);
     free(task->found.parts);
+    free(task->file);
     free(task);
 }
 
@@ -118,6 +125,10 @@ pull_archive_begin(struct pull_archive *archive, struct settings *settings, stru
                    const struct message_find *message)
 {
     struct pull_task *task = calloc(1, sizeof *task);
+    if (task && *message->file && !(task->file = strdup(message->file))) {
+        free(task);
+        task = NULL;
+    }
     if (!task) {
         child_fail(archive->child, "no memory for a pull");
         return;
@@ -158,8 +169,12 @@ pull_archive_handle(struct pull_archive *archive, struct settings *settings, str
     } else if (reader->type == PROTO_MOVE) {
         if (message_read_move(reader, &move) != 0)
             return;
-        find = (struct message_find){
-            .pull = move.pull, .source = move.source, .accession = "", .study = move.study, .series = move.series};
+        find = (struct message_find){.pull = move.pull,
+                                     .source = move.source,
+                                     .accession = "",
+                                     .study = move.study,
+                                     .series = move.series,
+                                     .file = ""};
         pull_archive_begin(archive, settings, reader, &find);
     } else if (message_read_stop_pull(reader, &stop) == 0) {
         for (struct pull_task *task = archive->tasks; task; task = task->next)

@@ -139,6 +139,23 @@ def test_a_change_needs_the_same_settings(daemon, tmp_path):
     assert d.query("SELECT prior_job FROM v_jobs WHERE job = ?", second)[0]["prior_job"] == first
 
 
+def test_results_from_before_the_option_can_be_compared(daemon, tmp_path):
+    """The option changes no segment and no quantity."""
+    site = site_of(daemon, tmp_path)
+    d = site.daemon
+    text = d.config.read_text()
+    assert d.stop() == 0
+    d.config.write_text(text.replace("changes = true;", "changes = false;"))
+    d.start()
+    first = process(d, study(tmp_path, "first", "20240228", 10))
+    assert changes(d, first) == {} and d.stop() == 0
+    d.config.write_text(text)
+    d.start()
+    second = process(d, study(tmp_path, "second", "20250301", 15))
+    assert changes(d, second)["volume_change"] == pytest.approx(5 * ML)
+
+
+
 # ------------------------------------------------------------------------------- Tracking UIDs --
 
 DRAWN = """{{ name = "NAME"; changes = true; min_slices = 3; results = [ "seg" ];

@@ -55,7 +55,7 @@ foreign 'a file name within an inbox' '(->|\.)relative\b' \
     'service/receiver/(inbox/(inbox|inbox_scan)|receiver_batches|net/receive|spool/[a-z_]+)\.[ch]:|service/common/file_ops\.c:|service/pipeline/|service/daemon/retention/remover\.c:'
 foreign "the text of a STOW-RS server or of libcurl about it" '(reply(->|\.)body|CURLOPT_ERRORBUFFER)' 'service/common/stow/stow\.c:'
 foreign "a peer's Error Comment" 'DCM_ErrorComment|0x00000902' '-'
-foreign "a patient's name or ID" 'DCM_Patient(s?Name|ID)\b' 'dicom/(read/image/peek|init|deidentify/dataset_cleaner)\.cc:'
+foreign "a patient's name or ID" 'DCM_Patient(s?Name|ID)\b' 'dicom/(read/image/peek|init|deidentify/dataset_cleaner|net/scu_query)\.cc:'
 offend 'the log must not contain text that may name a patient' \
     "$(grep -rnE 'LOG_STR\([^)]*(original|relative|reply|series_description)' service --include='*.c' | grep -v 'handover->relative')" # a UID
 

@@ -166,6 +166,10 @@ places_add_destinations(struct places *places, const struct conf *conf)
 {
     static const struct place_row images = {CONFINE_COURIER, PLACE_READ, LAYOUT_SERIES};
     int rc = 0;
+    /* The Patient ID and date for a query of earlier studies come from the images. */
+    for (size_t i = 0; rc == 0 && i < conf->pipeline_count; i++)
+        if (conf->pipelines[i].changes == CONF_CHANGES_PULL)
+            rc = places_add_below(places, conf->root, &images, false);
     for (size_t i = 0; rc == 0 && i < conf->destination_count; i++) {
         const struct conf_destination *destination = &conf->destinations[i];
         const char *const files[] = {destination->ca, destination->client_certificate, destination->client_key,

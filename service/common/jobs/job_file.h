@@ -38,7 +38,7 @@
  * pipeline has already made of the series: its file name and its SOP Instance, Series Instance,
  * Study Instance and SOP Class UID. If that result replaced another one, the UIDs of the replaced one follow.
  * `prior` is optional: the job of an earlier study with whose values this job compares its own, the days between the
- * studies, the earlier date, and whether the settings that define segments and values are the same. A `prior_value` is
+ * studies, the earlier date, and whether the settings that define segments and values are the same; or JOB_PRIOR_MISSED. A `prior_value` is
  * the label of a segment, the name of a value, its unit (UCUM), and the value.
  */
 #ifndef NOCTULE_SERVICE_COMMON_JOBS_JOB_FILE_H
@@ -48,6 +48,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* The `prior` of a job whose earlier study an archive was asked for, and was not measured in time. */
+#define JOB_PRIOR_MISSED "0 0 - missed"
 
 /* The mask that a program of the site made of the stack (mask_file.h). */
 struct job_mask {
@@ -75,7 +78,7 @@ struct job_spec {
     char **sha256;  /* digest of each input when it was received, or NULL; NULL: no digests */
     char **objects; /* absolute paths of annotation objects (RTSTRUCT, SEG, SR) */
     size_t object_count;
-    char *prior;         /* "JOB DAYS DATE same|other": the earlier study of the job, see job_file.h; NULL: none */
+    char *prior; /* "JOB DAYS DATE same|other|missed": the earlier study of the job, see job_file.h; NULL: none */
     char **prior_values; /* of its segments, as in the file */
     size_t prior_value_count;
     char **tracked; /* values of segments of earlier studies by their Tracking UID, as in the file */

@@ -2,8 +2,10 @@
 #include "service/common/pull/pull_query.h"
 
 #include "base/limits.h"
+#include "dicom/dicom.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +160,103 @@ pull_find(const struct pull_request *request, const struct pull_key *key, struct
         rc = pull_request_add_study(request, association, &studies.parts[i], found, answer, error);
     free(studies.parts);
     dicom_release(association);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------ earlier study --- */
+
+/* Orders by date, the latest first, so that equal answers give an equal choice. */
+static int
+prior_compare(const void *a, const void *b)
+{
+    const struct dicom_match *left = a, *right = b;
+    const int order = strcmp(right->date, left->date);
+    return order ? order : strcmp(left->study_uid, right->study_uid);
+}
+
+/* Returns whether the list "CT\\PT" has the modality, or is unknown. */
+static bool
+prior_may_have(const char *modalities, const char *modality)
+{
+    const size_t length = strlen(modality);
+    for (const char *at = modalities; *at;) {
+        const size_t word = strcspn(at, "\\");
+        if (word == length && strncmp(at, modality, length) == 0)
+            return true;
+        at += word + (at[word] != '\0');
+    }
+    return !*modalities;
+}
+
+/* Returns whether the study can be the earlier one, before its series are known. */
+static bool
+prior_is_candidate(const struct dicom_instance *image, const struct dicom_match *study)
+{
+    const char *issuer = strchr(image->patient, '\\');
+    const bool is_other = issuer && *study->issuer && strcmp(issuer + 1, study->issuer) != 0;
+    return !is_other && strcmp(study->date, image->about.study_date) < 0 &&
+           strcmp(study->study_uid, image->study_uid) != 0 && prior_may_have(study->modalities, image->modality);
+}
+
+/* Sets whether the study has a series like that of the image. */
+static int
+pull_request_check_prior(const struct pull_request *request, struct dicom_association *association,
+                         const struct dicom_instance *image, const char *study_uid, bool *fits,
+                         struct dicom_answer *answer, struct error *error)
+{
+    const struct dicom_query query = {.level = DICOM_LEVEL_SERIES, .study_uid = study_uid, .body_part = true};
+    struct pull_found series = {0};
+    const int rc = pull_request_find(request, association, &query, &series, answer, error);
+    *fits = false;
+    for (size_t i = 0; i < series.count && rc == 0; i++) {
+        const struct dicom_match *part = &series.parts[i];
+        *fits |= strcmp(part->modality, image->modality) == 0 &&
+                 (!*part->body_part || !*image->body_part || strcmp(part->body_part, image->body_part) == 0);
+    }
+    free(series.parts);
+    return rc;
+}
+
+static int
+pull_request_find_prior(const struct pull_request *request, const struct dicom_instance *image,
+                        struct pull_found *found, struct dicom_answer *answer, struct error *error)
+{
+    char patient[DICOM_LO_SIZE];
+    struct dicom_association *association;
+    struct pull_found studies = {0};
+    snprintf(patient, sizeof patient, "%.*s", (int)strcspn(image->patient, "\\"), image->patient);
+    const struct dicom_query query = {
+        .level = DICOM_LEVEL_STUDY, .patient_id = patient, .date = image->about.study_date};
+    int rc = pull_request_connect(request, DICOM_FIND_CLASS, &association, answer, error);
+    if (rc == 0)
+        rc = pull_request_find(request, association, &query, &studies, answer, error);
+    if (rc == 0 && studies.count > 0)
+        qsort(studies.parts, studies.count, sizeof *studies.parts, prior_compare);
+    bool fits = false;
+    for (size_t i = 0; i < studies.count && rc == 0 && !fits; i++) {
+        struct dicom_match *study = &studies.parts[i];
+        if (prior_is_candidate(image, study))
+            rc = pull_request_check_prior(request, association, image, study->study_uid, &fits, answer, error);
+        if (rc == 0 && fits)
+            rc = pull_request_add_study(request, association, study, found, answer, error);
+    }
+    free(studies.parts);
+    dicom_release(association);
+    return rc;
+}
+
+int
+pull_find_prior(const struct pull_request *request, const char *file, struct pull_found *found,
+                struct dicom_answer *answer, struct error *error)
+{
+    struct dicom_instance *image;
+    *found = (struct pull_found){0};
+    *answer = (struct dicom_answer){-1, -1, -1, -1};
+    int rc = dicom_peek(file, &image, error);
+    if (rc)
+        return rc;
+    rc = pull_request_find_prior(request, image, found, answer, error);
+    dicom_instance_free(image);
     return rc;
 }
 

@@ -43,6 +43,12 @@ int pull_found_add(struct pull_found *found, const struct dicom_match *match);
 int pull_find(const struct pull_request *request, const struct pull_key *key, struct pull_found *found,
               struct dicom_answer *answer, struct error *error);
 
+/* Finds the latest study of the patient of a stored file that is earlier than the file's study and has a series of its
+ * modality and, if both are known, its body part; as pull_find() does. Skips studies with another Issuer of Patient ID.
+ * Other codes: PRIOR_OTHER_PATIENT, PRIOR_NO_KEY, those of dicom_peek. */
+int pull_find_prior(const struct pull_request *request, const char *file, struct pull_found *found,
+                    struct dicom_answer *answer, struct error *error);
+
 /* Retrieves a study, or a series if `series_uid` is not "". Returns 0 or -errno. Codes: those of
  * dicom_connect and dicom_move, TLS_FAILED. */
 int pull_move(const struct pull_request *request, const char *study_uid, const char *series_uid,

@@ -131,6 +131,16 @@ awaited_lacks_study(struct core *core, const struct queue_series *series, const 
     return error;
 }
 
+int
+awaited_order_prior(const struct core *core, int64_t job_id, const struct conf_pipeline *pipeline)
+{
+    const struct conf_pull *pull = &core->conf->pull;
+    const char *name = pipeline->prior_source;
+    if (pull->source_count == 0)
+        return 0;
+    return queue_order_prior(core->queue, job_id, name && *name ? name : pull->sources[0].name, clock_unix_ms());
+}
+
 /* Checks again the missing inputs of a job that waits for a series or an annotation object. */
 static int
 awaited_check_again(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline, bool of_study)

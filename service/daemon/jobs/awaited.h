@@ -1,6 +1,6 @@
 /*
  * awaited.h - inputs that jobs wait for: annotation objects (RTSTRUCT, SEG, SR) named by pipelines (`object` of their
- * segments), and other series of a study named by rules (`study`). Finds the waiting jobs when an input arrives.
+ * segments), other series of a study named by rules (`study`), and earlier studies from an archive. Finds the waiting jobs when an input arrives.
  *
  * An annotation object is matched by its kind and, if the pipeline gives one, by its sending AE. Only the job itself
  * checks whether it contains the region. Loop thread only. All calls change the queue in the open batch.
@@ -29,6 +29,9 @@ int awaited_paths(const struct core *core, int64_t series_id, const struct conf_
  * all series of one rule are present. If each rule lacks some, describes those of the first. Returns 0 or -errno. */
 int awaited_lacks_study(struct core *core, const struct queue_series *series, const char *pipeline,
                         char text[AWAITED_TEXT]);
+
+/* Asks the pipeline's archive for the earlier study of the job's patient, unless it has been asked. Returns 0 or -errno. */
+int awaited_order_prior(const struct core *core, int64_t job_id, const struct conf_pipeline *pipeline);
 
 /* Sets jobs to READY that waited for this series of their study, now complete. Returns 0 or -errno. */
 int awaited_series_completed(struct core *core, int64_t series_id);

@@ -151,15 +151,36 @@ jobs_add_tracked(const struct core *core, const struct queue_job *job, const cha
     return rc;
 }
 
+/* Lets a job wait for its earlier study from an archive: -ENODATA. Sets whether the job runs without it. */
+static int
+jobs_await_prior(const struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline,
+                 bool *missed)
+{
+    enum queue_prior_state state = QUEUE_PRIOR_READY;
+    const int64_t now_ms = clock_unix_ms();
+    int rc = 0;
+    if (pipeline->changes == CONF_CHANGES_PULL)
+        rc = awaited_order_prior(core, job->id, pipeline);
+    if (rc == 0 && pipeline->changes == CONF_CHANGES_PULL)
+        rc = queue_await_prior(core->queue, job->id, (int64_t)(1000 * pipeline->prior_wait_seconds), now_ms, &state);
+    *missed = state == QUEUE_PRIOR_MISSED;
+    return rc == 0 && state == QUEUE_PRIOR_AWAITED ? -ENODATA : rc;
+}
+
 /* Adds the values of the latest earlier study of the patient. */
 static int
-jobs_add_prior(const struct core *core, const struct queue_job *job, const char *digest, struct job_spec *spec)
+jobs_add_prior(const struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline,
+               const char *digest, struct job_spec *spec)
 {
-    struct queue_prior prior;
+    struct queue_prior prior = {0};
     struct queue_prior_value *values = NULL;
     size_t count = 0;
-    bool same = false;
-    int rc = queue_find_prior(core->queue, job->id, &prior);
+    bool same = false, missed;
+    int rc = jobs_await_prior(core, job, pipeline, &missed);
+    if (rc == 0)
+        rc = queue_find_prior(core->queue, job->id, missed, &prior);
+    if (rc == 0 && missed)
+        return (spec->prior = strdup(JOB_PRIOR_MISSED)) ? 0 : -ENOMEM;
     if (rc == 0)
         rc = jobs_add_tracked(core, job, digest, prior.job, spec);
     if (rc == 0 && prior.job)
@@ -181,7 +202,7 @@ jobs_add_prior(const struct core *core, const struct queue_job *job, const char 
     return rc;
 }
 
-/* Writes the job's file. Returns -ENODATA if it lacks a mask: then it waits, or has failed. `pipeline`: the job's own, NULL: unreadable settings, which the worker reports. */
+/* Writes the job's file. Returns -ENODATA if it lacks a mask or its earlier study: then it waits, or has failed. `pipeline`: the job's own, NULL: unreadable settings, which the worker reports. */
 static int
 jobs_write_file(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline)
 {
@@ -206,7 +227,7 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
     if (!error && pipeline)
         error = queue_validated(core->queue, digest, &spec.validated);
     if (!error && pipeline && pipeline->changes)
-        error = jobs_add_prior(core, job, digest, &spec);
+        error = jobs_add_prior(core, job, pipeline, digest, &spec);
     if (!error)
         error = file && spec.output ? job_spec_write(&spec, file) : -ENOMEM;
     job_inputs_free(&spec);
@@ -230,7 +251,7 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
     return error;
 }
 
-/* Starts a job, unless a mask is missing. Returns 0, or -errno if the job is still READY. */
+/* Starts a job, unless a mask or its earlier study is missing. Returns 0, or -errno if the job is still READY. */
 static int
 jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job *job, const struct job_place *place)
 {
@@ -257,7 +278,7 @@ jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job 
         attempt_drop(&attempt->base);
         if (error != -ENODATA)
             return error;
-        due_now(&core->jobs_due); /* it waits for a mask, or has failed: another job may start in its place */
+        due_now(&core->jobs_due); /* it waits, or has failed: another job may start in its place */
         return 0;
     }
     return batch_on_commit(core->batch, jobs_run, attempt);
@@ -371,6 +392,20 @@ jobs_before_commit(struct jobs *jobs)
 
 /* ------------------------------------------------------------------------------- stages ---- */
 
+/* Makes jobs READY whose earlier study from an archive is here, or does not come. */
+static void
+jobs_resume_priors(struct core *core)
+{
+    struct queue_ids ready = {0};
+    int rc = core->db_failed ? 0 : queue_priors_ready(core->queue, &ready);
+    if (rc == 0 && ready.count > 0 && core_change(core)) {
+        rc = queue_resume_priors(core->queue, &ready, clock_unix_ms());
+        due_now(&core->jobs_due);
+    }
+    free(ready.at);
+    core_failed(core, rc, "resume a job that waits for an earlier study");
+}
+
 /* Marks stages as not stored if their batch was lost. */
 static void
 jobs_on_stages(void *context, int status)
@@ -443,6 +478,7 @@ jobs_tick(struct jobs *jobs)
     bool begun = false;
     if (core->db_failed && !core->probing)
         return;
+    jobs_resume_priors(core);
     for (struct attempt *base = jobs->attempts.first; base; base = base->next) {
         struct job_attempt *attempt = (struct job_attempt *)base;
         if (base->ended || !*attempt->stage || attempt->stage_noted)

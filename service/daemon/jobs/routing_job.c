@@ -49,7 +49,9 @@ routing_add_job(struct core *core, const struct queue_series *series, struct rou
     jobs_stop_superseded(core->jobs, &superseded);
     if (error || job->dry_run)
         return error;
-    if (!job->lacks[0] && conf_pipeline_names_program(conf, NULL))
+    if (conf->changes == CONF_CHANGES_PULL)
+        error = awaited_order_prior(core, job->id, conf);
+    if (!error && !job->lacks[0] && conf_pipeline_names_program(conf, NULL))
         error = programs_plan(core, job->id, false);
     if (error)
         return error;

@@ -36,6 +36,7 @@ pull_attempt_free(struct attempt *base)
     queue_pull_clear(&attempt->pull);
     queue_pull_parts_free(attempt->parts, attempt->part_count);
     free(attempt->accession);
+    free(attempt->file);
     free(attempt);
 }
 

@@ -109,6 +109,7 @@ pull_attempt_on_start(void *context, int status)
         .accession = attempt->accession,
         .study = pull->key == QUEUE_PULL_STUDY ? pull->identifier : "",
         .series = pull->key == QUEUE_PULL_SERIES ? pull->identifier : "",
+        .file = attempt->file,
     };
     message_write_find(&writer, &message);
     pull_attempt_request(attempt, &writer);
@@ -132,14 +133,35 @@ pull_attempt_on_move(void *context, int status)
 
 /* ------------------------------------------------------------------------------ starting --- */
 
+/* Finds a file of the series whose earlier study the item wants. Ends the item if no job waits for it; then *path is
+ * NULL. */
+static int
+pulls_find_file(struct core *core, const struct queue_pull *pull, char **path)
+{
+    char *below;
+    *path = NULL;
+    int rc = queue_prior_file(core->queue, pull->id, &below);
+    if (rc == 1)
+        return queue_end_pull(core->queue, pull->id, QUEUE_PULL_CANCELLED, CODE_CANCELLED,
+                              "The job that it was for has ended.", clock_unix_ms());
+    if (rc == 0)
+        *path = core_path(core, below);
+    free(below);
+    return rc ? rc : *path ? 0 : -ENOMEM;
+}
+
 /* Starts an item in the open batch and takes over its strings. */
 static int
 pulls_begin(struct pulls *pulls, const struct sender_target *target, struct queue_pull *pull)
 {
     struct core *core = pulls->core;
-    char text[PULL_ACCESSION_SIZE], *accession = NULL;
+    char text[PULL_ACCESSION_SIZE], *accession = NULL, *file = NULL;
     int rc = 0;
-    if (pull->key == QUEUE_PULL_ACCESSION) {
+    if (pull->key == QUEUE_PULL_PRIOR) {
+        rc = pulls_find_file(core, pull, &file);
+        if (rc || !file)
+            return rc;
+    } else if (pull->key == QUEUE_PULL_ACCESSION) {
         rc = pull_accessions_find(core, pull->batch, pull->line, text);
         accession = rc ? NULL : strdup(text);
         if (!rc && !accession)
@@ -154,8 +176,10 @@ pulls_begin(struct pulls *pulls, const struct sender_target *target, struct queu
     struct pull_attempt *attempt = rc ? NULL : pull_attempt_new(&pulls->attempts, pull, accession);
     if (!attempt) {
         free(accession);
+        free(file);
         return rc ? rc : -ENOMEM;
     }
+    attempt->file = file;
     attempt->sender = target->slot;
     rc = queue_start_pull(core->queue, attempt->base.id, clock_unix_ms());
     if (rc) {

@@ -14,6 +14,7 @@ struct prior {
     int64_t job;
     int days;
     bool is_there, is_same;
+    bool is_missed;  /* an archive has it, or may have it, but it did not come in time */
     bool is_other;   /* its segment of that name is another finding */
     const char *uid; /* the Tracking UID by which it was found; NULL: by the label */
 };
@@ -28,6 +29,8 @@ prior_read(const struct job_spec *spec, struct prior *prior)
     if (sscanf(spec->prior, "%" SCNd64 " %d %15s %7s", &prior->job, &prior->days, date, word) != 4)
         return -EBADMSG;
     prior->is_same = strcmp(word, "same") == 0;
+    prior->is_missed = strcmp(word, "missed") == 0;
+    prior->is_there = !prior->is_missed;
     return 0;
 }
 
@@ -96,13 +99,20 @@ prior_value(const struct job_spec *spec, const struct prior *prior, const char *
     return found == 1;
 }
 
+/* Returns the reason why there is no earlier study. */
+static enum feature_missing
+prior_missing(const struct prior *prior)
+{
+    return prior->is_there ? FEATURE_PRESENT : prior->is_missed ? FEATURE_PRIOR_NOT_READY : FEATURE_NO_PRIOR;
+}
+
 /* Adds the two changes of a value of a segment. */
 static int
 changes_add(const struct changes_request *request, const struct prior *prior, const struct feature *now,
             struct feature_set *features)
 {
     double before = NAN;
-    enum feature_missing missing = !prior->is_there  ? FEATURE_NO_PRIOR
+    enum feature_missing missing = !prior->is_there  ? prior_missing(prior)
                                    : prior->is_other ? FEATURE_PRIOR_LACKS_IT
                                    : !prior->is_same ? FEATURE_PRIOR_DIFFERS
                                                      : FEATURE_PRESENT;
@@ -161,7 +171,7 @@ changes_of_segment(const struct changes_request *request, const struct prior *pr
                                  .meaning = "Days since the prior study",
                                  .ibsi = "",
                                  .value = prior->days,
-                                 .missing_reason = prior->is_there ? "" : feature_missing_names[FEATURE_NO_PRIOR],
+                                 .missing_reason = feature_missing_names[prior_missing(prior)],
                                  .unit = "d",
                                  .settings = ""};
     int rc = feature_set_add(features, &days);

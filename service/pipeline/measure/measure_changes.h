@@ -23,8 +23,8 @@ struct changes_request {
 };
 
 /*
- * Adds the changes to a set that has the quantities. Values without a counterpart are missing by NO_PRIOR, PRIOR_DIFFERS
- * or PRIOR_LACKS_IT. Returns 0, -ENOMEM, or -EBADMSG if the job's file has no such values.
+ * Adds the changes to a set that has the quantities. Values without a counterpart are missing by NO_PRIOR,
+ * PRIOR_NOT_READY, PRIOR_DIFFERS or PRIOR_LACKS_IT. Returns 0, -ENOMEM, or -EBADMSG if the job's file has no such values.
  */
 int changes_measure(const struct changes_request *request, struct feature_set *features);
 

@@ -256,7 +256,7 @@ CREATE TABLE "job" (
     superseded_by INTEGER REFERENCES job (id),
     removed_at TEXT,
     reviewed_at TEXT, -- when somebody accepted or rejected it
-    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT, executor TEXT NOT NULL DEFAULT 'local' CHECK (executor IN ('local', 'slurm')), nonce TEXT NOT NULL DEFAULT '', slurm_id INTEGER, submitted_at TEXT, node TEXT NOT NULL DEFAULT '', slurm_reason TEXT NOT NULL DEFAULT '', stage TEXT NOT NULL DEFAULT '', stage_at TEXT, spacing_x_mm REAL, spacing_y_mm REAL, spacing_z_mm REAL, source_x_mm REAL, source_y_mm REAL, source_step_min_mm REAL, source_step_max_mm REAL, straightened TEXT, rule TEXT NOT NULL DEFAULT '', study_uid TEXT NOT NULL DEFAULT '', kernel TEXT, kvp REAL, slice_thickness_min_mm REAL, slice_thickness_max_mm REAL, corrects INTEGER REFERENCES job (id) ON DELETE SET NULL, correction INTEGER REFERENCES object (id) ON DELETE SET NULL, prior_id INTEGER REFERENCES job (id) ON DELETE SET NULL, pixel_values TEXT, pixel_intensity TEXT, spacing_source TEXT,
+    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT, executor TEXT NOT NULL DEFAULT 'local' CHECK (executor IN ('local', 'slurm')), nonce TEXT NOT NULL DEFAULT '', slurm_id INTEGER, submitted_at TEXT, node TEXT NOT NULL DEFAULT '', slurm_reason TEXT NOT NULL DEFAULT '', stage TEXT NOT NULL DEFAULT '', stage_at TEXT, spacing_x_mm REAL, spacing_y_mm REAL, spacing_z_mm REAL, source_x_mm REAL, source_y_mm REAL, source_step_min_mm REAL, source_step_max_mm REAL, straightened TEXT, rule TEXT NOT NULL DEFAULT '', study_uid TEXT NOT NULL DEFAULT '', kernel TEXT, kvp REAL, slice_thickness_min_mm REAL, slice_thickness_max_mm REAL, corrects INTEGER REFERENCES job (id) ON DELETE SET NULL, correction INTEGER REFERENCES object (id) ON DELETE SET NULL, prior_id INTEGER REFERENCES job (id) ON DELETE SET NULL, pixel_values TEXT, pixel_intensity TEXT, spacing_source TEXT, prior_item INTEGER REFERENCES pull (id) ON DELETE SET NULL, prior_until_at TEXT,
     FOREIGN KEY (series_id, revision, stack) REFERENCES stack (series_id, revision, name),
     CHECK ((state = 'DELAYED') = (not_before_at IS NOT NULL)),
     CHECK ((state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED', 'FAILED', 'CANCELLED'))
@@ -296,6 +296,8 @@ CREATE INDEX job_correction ON job (correction) WHERE correction IS NOT NULL;
 CREATE INDEX job_created ON job (created_at, superseded_by);
 CREATE INDEX job_ended ON job (ended_at, state, superseded_by) WHERE ended_at IS NOT NULL;
 CREATE INDEX job_prior ON job (prior_id) WHERE prior_id IS NOT NULL;
+CREATE INDEX job_prior_item ON job (prior_item) WHERE prior_item IS NOT NULL;
+CREATE INDEX job_waits_prior ON job (id) WHERE state = 'DELAYED' AND code = 'PRIOR_WAITING';
 
 CREATE TABLE object (
     id INTEGER PRIMARY KEY,
@@ -399,36 +401,6 @@ CREATE TABLE night (
 ) STRICT;
 CREATE INDEX night_report ON night (id) WHERE report = 'PENDING';
 
-CREATE TABLE pull (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    batch INTEGER NOT NULL, -- what was asked for together: the id of the first
-    line INTEGER NOT NULL,  -- its place in the batch, from 0
-    source TEXT NOT NULL CHECK (source <> ''),
-    key TEXT NOT NULL CHECK (key IN ('accession', 'study', 'series')),
-    identifier TEXT NOT NULL, -- a UID; an accession number as `identifiers` says
-    state TEXT NOT NULL CHECK (state IN ('WAITING', 'FINDING', 'MOVING', 'DONE', 'NOT_FOUND',
-        'PARTIAL', 'FAILED', 'CANCELLED')),
-    attempts INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
-    due_at TEXT NOT NULL, -- WAITING: not to be tried before
-    since_at TEXT, -- the first attempt
-    started_at TEXT, -- the latest
-    moved_at TEXT, -- when the latest C-MOVE was asked for
-    ended_at TEXT,
-    expected INTEGER CHECK (expected >= 0), -- instances that the archive has of it; NULL: not known
-    arrived INTEGER NOT NULL DEFAULT 0 CHECK (arrived >= 0), -- of these, when it was last counted
-    code TEXT NOT NULL DEFAULT '',
-    message TEXT NOT NULL DEFAULT '',
-    asked_by TEXT NOT NULL,
-    created_at TEXT NOT NULL, list_line INTEGER,
-    UNIQUE (batch, line),
-    CHECK ((state IN ('WAITING', 'FINDING', 'MOVING')) = (ended_at IS NULL))
-) STRICT;
-CREATE INDEX pull_due ON pull (source, due_at, id) WHERE state = 'WAITING';
-CREATE INDEX pull_open ON pull (id) WHERE ended_at IS NULL;
-CREATE INDEX pull_ended ON pull (ended_at) WHERE ended_at IS NOT NULL;
-CREATE INDEX pull_moved ON pull (source, moved_at) WHERE moved_at IS NOT NULL;
-CREATE INDEX pull_identifier ON pull (identifier);
-
 CREATE TABLE pull_part (
     pull_id INTEGER NOT NULL REFERENCES pull (id) ON DELETE CASCADE,
     study_uid TEXT NOT NULL CHECK (study_uid <> ''),
@@ -436,6 +408,7 @@ CREATE TABLE pull_part (
     expected INTEGER CHECK (expected >= 0), -- as above
     PRIMARY KEY (pull_id, study_uid, series_uid)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX pull_part_study ON pull_part (study_uid);
 
 CREATE TABLE acknowledgement (
     alert TEXT PRIMARY KEY,          -- its id: KIND or KIND:SUBJECT
@@ -796,3 +769,35 @@ CREATE INDEX delivery_destination ON delivery (destination, state, sent_at);
 CREATE INDEX delivery_state ON delivery (state, sent_at);
 CREATE INDEX delivery_transaction ON delivery (transaction_uid, sop_instance_uid) WHERE transaction_uid <> '';
 CREATE INDEX delivery_requested ON delivery (destination, requested_at, id) WHERE commitment = 'REQUESTED';
+
+CREATE TABLE "pull" (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    batch INTEGER NOT NULL, -- what was asked for together: the id of the first
+    line INTEGER NOT NULL,  -- its place in the batch, from 0
+    source TEXT NOT NULL CHECK (source <> ''),
+    key TEXT NOT NULL CHECK (key IN ('accession', 'study', 'series', 'prior')),
+    identifier TEXT NOT NULL, -- a UID (of key prior, of the series whose earlier study is wanted); an accession number as `identifiers` says
+    state TEXT NOT NULL CHECK (state IN ('WAITING', 'FINDING', 'MOVING', 'DONE', 'NOT_FOUND',
+        'PARTIAL', 'FAILED', 'CANCELLED')),
+    attempts INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    due_at TEXT NOT NULL, -- WAITING: not to be tried before
+    since_at TEXT, -- the first attempt
+    started_at TEXT, -- the latest
+    moved_at TEXT, -- when the latest C-MOVE was asked for
+    ended_at TEXT,
+    expected INTEGER CHECK (expected >= 0), -- instances that the archive has of it; NULL: not known
+    arrived INTEGER NOT NULL DEFAULT 0 CHECK (arrived >= 0), -- of these, when it was last counted
+    code TEXT NOT NULL DEFAULT '',
+    message TEXT NOT NULL DEFAULT '',
+    asked_by TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    list_line INTEGER,
+    UNIQUE (batch, line),
+    CHECK ((state IN ('WAITING', 'FINDING', 'MOVING')) = (ended_at IS NULL))
+) STRICT;
+CREATE INDEX pull_due ON pull (source, due_at, id) WHERE state = 'WAITING';
+CREATE INDEX pull_due_prior ON pull (source, due_at, id) WHERE state = 'WAITING' AND key = 'prior';
+CREATE INDEX pull_open ON pull (id) WHERE ended_at IS NULL;
+CREATE INDEX pull_ended ON pull (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX pull_moved ON pull (source, moved_at) WHERE moved_at IS NOT NULL;
+CREATE INDEX pull_identifier ON pull (identifier);

@@ -360,7 +360,7 @@ START_TEST(views_have_their_columns)
                    "broken_expectation,broken_label,broken_found,broken_low,broken_high,rule,"
                    "programs,program_runs,manufacturer,model,kernel,kvp,slice_thickness_min_mm,slice_thickness_max_mm,"
                    "corrects,corrected_by,correction_uid,prior_job,prior_study_date,pixel_values,"
-                   "pixel_intensity,spacing_source"},
+                   "pixel_intensity,spacing_source,prior_item"},
         {"v_segments", "job,segment,label,method,voxels,volume_ml,mean,minimum,maximum,unit,first_column,"
                        "last_column,first_row,last_row,first_slice,last_slice,width_mm,height_mm,depth_mm,x_mm,"
                        "y_mm,z_mm,pipeline,stack,series_uid,series_description,revision,state,measured_at,"
