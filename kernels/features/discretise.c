@@ -15,9 +15,25 @@ discretise_rule_of(const struct discretisation_options *options, double lo, doub
 {
     struct discretise_rule rule = {options, lo, hi, options->has_range ? options->range[0] : lo};
 
-    if (options->kind == DISCRETISATION_PYRADIOMICS_BIN_WIDTH)
-        rule.origin = floor(lo / options->bin_width);
+    if (options->kind == DISCRETISATION_PYRADIOMICS_BIN_WIDTH) {
+        const double beyond = fmod(lo, options->bin_width); /* of lo's sign, NumPy's remainder is not negative */
+
+        rule.origin = lo - (beyond < 0 ? beyond + options->bin_width : beyond);
+    }
     return rule;
+}
+
+/* Returns the number of pyradiomics' bin edges up to a value. Edges are rounded as those of NumPy's arange: a value on the edge
+ * of a bin whose width is no binary fraction otherwise has another level. */
+static double
+edges_up_to(const struct discretise_rule *rule, double value)
+{
+    const double width = (rule->origin + rule->options->bin_width) - rule->origin;
+    const double bin = floor((value - rule->origin) / width);
+
+    if (rule->origin + bin * width > value)
+        return bin;
+    return rule->origin + (bin + 1) * width <= value ? bin + 2 : bin + 1;
 }
 
 /* Returns the level of a value, which must lie in lo .. hi. */
@@ -38,7 +54,7 @@ level_of_value(const struct discretise_rule *rule, double stored, double value)
     case DISCRETISATION_FIXED_BIN_SIZE:
         return floor((value - rule->origin) / options->bin_width) + 1;
     case DISCRETISATION_PYRADIOMICS_BIN_WIDTH:
-        return floor(value / options->bin_width) - rule->origin + 1;
+        return edges_up_to(rule, value);
     case DISCRETISATIONS:
         break;
     }

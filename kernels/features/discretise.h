@@ -22,7 +22,7 @@ extern "C" {
 int discretise(const struct discretisation_options *options, const struct image_rescale *rescales, size_t table_count,
                size_t values, int32_t smallest, double lo, double hi, uint16_t *level_of, int *levels);
 
-/* Reference points of a discretisation: the region's extremes, and the value or the bin at which levels begin. */
+/* Reference points of a discretisation: the region's extremes, and the value at which levels begin. */
 struct discretise_rule {
     const struct discretisation_options *options; /* borrowed */
     double lo, hi;

@@ -155,6 +155,23 @@ START_TEST(bin_width_of_pyradiomics)
 
 END_TEST
 
+/* NumPy 2.4: digitize(range(-77, 101), arange(low, 100 + 2 * 1.1, 1.1)), low = -77 - (-77 % 1.1). Exact edges would give 33, 55
+ * and 66 one level less. */
+START_TEST(rounded_edges_of_pyradiomics)
+{
+    const struct discretisation_options settings = {.kind = DISCRETISATION_PYRADIOMICS_BIN_WIDTH, .bin_width = 1.1};
+
+    ck_assert_int_eq(levels_of(&settings, &as_stored, 1, -77, 100), 161);
+    ck_assert_int_eq(level(-77), 1);
+    ck_assert_int_eq(level(32), 100);
+    ck_assert_int_eq(level(33), 101);
+    ck_assert_int_eq(level(55), 121);
+    ck_assert_int_eq(level(66), 131);
+    ck_assert_int_eq(level(99), 161);
+}
+
+END_TEST
+
 /* Every rule must exclude values outside the range, for any region. */
 START_TEST(re_segmentation)
 {
@@ -274,6 +291,7 @@ main(void)
     tcase_add_test(tcase, fixed_bin_number);
     tcase_add_test(tcase, fixed_bin_size);
     tcase_add_test(tcase, bin_width_of_pyradiomics);
+    tcase_add_test(tcase, rounded_edges_of_pyradiomics);
     tcase_add_test(tcase, re_segmentation);
     tcase_add_test(tcase, a_rescale_for_each_slice);
     tcase_add_test(tcase, too_many_levels);
