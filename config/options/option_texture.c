@@ -247,7 +247,7 @@ static const struct option_row texture_rows[] = {
          "deviation, as normalize of pyradiomics does; by default not"},
     {ROW(texture_options, choice, names), "\"noctule\"", .choices = names_choices, .later = true,
      .help = "names of columns in the cohort table; \"pyradiomics\": as wavelet-HLL_glcm_Contrast, for values that "
-             "pyradiomics defines in the same way"},
+             "pyradiomics defines in the same way; glrlm, ngtdm, and glcm of one grey level then follow pyradiomics"},
     {ROW(texture_options, part, resample), "", .section = &resample_section,
      .help = "voxel size for measurements; volume and masks are interpolated; by default the "
              "voxels of the series"},

@@ -213,7 +213,7 @@ static bool
 ref_glcm(const struct ref_window *window, const int step[3], double *features)
 {
     const int side = window->side, n = window->levels;
-    const struct glcm_settings settings = {n > 1 ? n : 2, AGGREGATION_3D_AVERAGED, true};
+    const struct glcm_settings settings = {n > 1 ? n : 2, AGGREGATION_3D_AVERAGED, true, GLCM_ONE_LEVEL_ABSENT};
     uint64_t *counts = ref_allocate((int64_t)settings.levels * settings.levels, sizeof(*counts)), pairs = 0;
     struct feature_value values[GLCM_FEATURES];
 

@@ -150,7 +150,7 @@ check_digits(const struct feature_value *value, const char *expected, int count_
 START_TEST(phantom_of_ibsi)
 {
     const enum aggregation aggregation = (enum aggregation)_i;
-    const struct glcm_settings settings = {6, aggregation, true};
+    const struct glcm_settings settings = {6, aggregation, true, GLCM_ONE_LEVEL_ABSENT};
     struct feature_value values[GLCM_FEATURES];
     struct ibsi_phantom scene;
     int64_t slices, directions;
@@ -253,7 +253,7 @@ END_TEST
 static void
 features_of(int levels, bool symmetric, const uint64_t *counts, struct feature_value values[GLCM_FEATURES])
 {
-    const struct glcm_settings settings = {levels, AGGREGATION_3D_MERGED, symmetric};
+    const struct glcm_settings settings = {levels, AGGREGATION_3D_MERGED, symmetric, GLCM_ONE_LEVEL_ABSENT};
 
     ck_assert_int_eq(glcm_features(&settings, counts, 1, 1, values), 0);
 }
@@ -439,7 +439,7 @@ static void
 average_of(const uint64_t (*matrices)[9], int64_t slices, int64_t directions, enum aggregation aggregation,
            struct feature_value values[GLCM_FEATURES])
 {
-    const struct glcm_settings settings = {3, aggregation, true};
+    const struct glcm_settings settings = {3, aggregation, true, GLCM_ONE_LEVEL_ABSENT};
 
     ck_assert_int_eq(glcm_features(&settings, &matrices[0][0], slices, directions, values), 0);
 }
@@ -564,7 +564,7 @@ START_TEST(finite_or_absent)
         const int levels = 2 + (int)ref_random_below(&random, 7);
         const int64_t filled = ref_random_below(&random, 6);
         const struct glcm_settings settings = {levels, (enum aggregation)ref_random_below(&random, AGGREGATIONS),
-                                               round % 2};
+                                               round % 2, GLCM_ONE_LEVEL_ABSENT};
         struct feature_value v[GLCM_FEATURES];
 
         memset(counts, 0, sizeof(counts));

@@ -210,7 +210,8 @@ static int
 print_glcm(const struct scene *scene)
 {
     static struct texture_offset offsets[MAX_OFFSETS];
-    const struct glcm_settings glcm = {scene->levels, (enum aggregation)get("aggregation"), get("symmetric") > 0};
+    const struct glcm_settings glcm = {scene->levels, (enum aggregation)get("aggregation"), get("symmetric") > 0,
+                                       GLCM_ONE_LEVEL_ABSENT};
     const struct texture_glcm request = {
         .levels = {scene->levels, scene->level_of, 1},
         .region = scene->region,

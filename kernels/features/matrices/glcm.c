@@ -8,6 +8,7 @@
  */
 #include "kernels/features/matrices/glcm.h"
 
+#include "kernels/features/discretise.h"
 #include "kernels/features/matrices/directions.h"
 #include "kernels/features/matrices/eigen.h"
 #include "kernels/features/matrices/wide.h"
@@ -396,7 +397,7 @@ struct average {
 };
 
 static void
-average_add(struct average *average, struct matrix *matrix)
+average_add(struct average *average, struct matrix *matrix, enum glcm_one_level one_level)
 {
     struct feature_value values[GLCM_FEATURES];
 
@@ -407,6 +408,11 @@ average_add(struct average *average, struct matrix *matrix)
     joint_features(matrix, values);
     information_features(matrix, values);
     maximal_correlation(matrix, values);
+    if (one_level != GLCM_ONE_LEVEL_ABSENT && (matrix->row_levels < 2 || matrix->column_levels < 2)) {
+        values[GLCM_CORRELATION] = feature_present(1);
+        values[GLCM_INFORMATION_CORRELATION_1] = feature_present(0);
+        values[GLCM_MAXIMAL_CORRELATION_COEFFICIENT] = feature_present(one_level == GLCM_ONE_LEVEL_OF_ONE ? 1 : 0);
+    }
     average->matrices++;
     for (int f = 0; f < GLCM_FEATURES; f++)
         if (values[f].missing == FEATURE_PRESENT) {
@@ -430,7 +436,7 @@ glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int6
         for (int64_t d = 0; d < directions; d++) {
             matrix_add(&matrix, counts + (z * directions + d) * square);
             if (!merges || d + 1 == directions) {
-                average_add(&average, &matrix);
+                average_add(&average, &matrix, settings->one_level);
                 memset(matrix.counts, 0, (size_t)matrix.n * (size_t)matrix.n * sizeof(*matrix.counts));
             }
         }
@@ -526,11 +532,27 @@ glcm_count(const struct feature_region *region, size_t set, uint64_t **counts, s
     return rc ? rc : texture_glcm_run(region->volume->lane, &request, *counts, error);
 }
 
+static enum glcm_one_level
+glcm_one_level_of(const struct feature_region *region)
+{
+    const struct texture_options *options = region->volume->options;
+    const double lo = region->extremes[0], hi = region->extremes[1];
+    const struct discretise_rule rule = discretise_rule_of(&options->levels, lo, hi);
+
+    if (options->names != TEXTURE_NAMES_PYRADIOMICS)
+        return GLCM_ONE_LEVEL_ABSENT;
+    if (options->levels.kind == DISCRETISATION_STORED_256) /* has no level of a value */
+        return lo < hi ? GLCM_ONE_LEVEL_OF_SEVERAL : GLCM_ONE_LEVEL_OF_ONE;
+    return discretise_value(&rule, lo) < discretise_value(&rule, hi) ? GLCM_ONE_LEVEL_OF_SEVERAL
+                                                                     : GLCM_ONE_LEVEL_OF_ONE;
+}
+
 static int
 glcm_values(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
     const struct glcm_options *options = texture_glcm_options(region->volume->options);
-    const struct glcm_settings settings = {region->levels, options->aggregation, options->symmetric};
+    const struct glcm_settings settings = {region->levels, options->aggregation, options->symmetric,
+                                           glcm_one_level_of(region)};
     struct directions directions;
 
     directions_make(options, set, &directions);

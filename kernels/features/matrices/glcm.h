@@ -40,17 +40,25 @@ enum glcm_feature {
     GLCM_FEATURES,
 };
 
+/* Correlation, the first information measure and f14 of a matrix with one grey level: absent, or as pyradiomics has them. */
+enum glcm_one_level {
+    GLCM_ONE_LEVEL_ABSENT,
+    GLCM_ONE_LEVEL_OF_SEVERAL, /* the region has other levels: 1, 0 and 0 */
+    GLCM_ONE_LEVEL_OF_ONE,     /* the region has that level: 1, 0 and 1 */
+};
+
 struct glcm_settings {
     int levels;
     enum aggregation aggregation;
     bool symmetric; /* each matrix plus its transpose (IBSI, pyradiomics); otherwise directional */
+    enum glcm_one_level one_level;
 };
 
 /*
  * Computes the features of counts[slices][directions][levels][levels] (slices is 1 unless the
  * aggregation is per slice; levels are 2 .. 256). Averages exclude matrices without counts (IBSI
  * 3.6.1, pyradiomics). For correlation, the first information measure and f14, they also exclude
- * matrices with one grey level, where these are undefined. Joint average and variance are those of
+ * matrices with one grey level, where these are undefined, unless `one_level` gives them values. Joint average and variance are those of
  * the rows. The sum of all counts must be below 2^53. Returns 0 or -ENOMEM.
  */
 int glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int64_t slices, int64_t directions,

@@ -59,19 +59,88 @@ glrlm_request(const struct feature_region *region, struct directions *directions
     };
 }
 
+/* Returns whether a voxel of the region's bits is in its intensity mask. */
+static bool
+is_kept(const struct feature_region *region, int64_t slice, int64_t i)
+{
+    const struct feature_volume *volume = region->volume;
+    struct kernels_lane *lane = volume->lane;
+
+    if (volume->reals)
+        return volume->reals[i] >= region->kept[0] && volume->reals[i] <= region->kept[1];
+    return feature_region_keeps(region, slice, image_value(kernels_volume_voxels(lane), kernels_volume_pixel(lane), i));
+}
+
+/* Returns 1 if a line along the direction has two voxels of the intensity mask, 0, or -ENOMEM. */
+static int
+has_pair_on_a_line(const struct feature_region *region, const struct texture_box *box, struct texture_offset offset)
+{
+    const int32_t step[3] = {offset.x, offset.y, offset.z};
+    const int a = step[0] ? 0 : step[1] ? 1 : 2, b = (a + 1) % 3, c = (a + 2) % 3; /* lines begin at 0 along a */
+    const int64_t breadth = box->size[b] + 2 * box->size[a], depth = box->size[c] + 2 * box->size[a];
+    bool *seen = calloc((size_t)(breadth * depth), sizeof(*seen));
+    int found = seen ? 0 : -ENOMEM;
+
+    for (int64_t row = 0; found == 0 && row < box->size[1] * box->size[2]; row++) {
+        const int64_t y = row % box->size[1], z = row / box->size[1];
+        const int64_t line = (box->first[2] + z) * region->volume->rows + box->first[1] + y;
+
+        for (int64_t x = 0; found == 0 && x < box->size[0]; x++) {
+            const int64_t at[3] = {x, y, z}, column = box->first[0] + x, steps = at[a] * step[a];
+            bool *one =
+                seen + (at[c] - steps * step[c] + box->size[a]) * breadth + at[b] - steps * step[b] + box->size[a];
+
+            if (!image_has(region->bits, region->volume->columns, line, column) ||
+                !is_kept(region, box->first[2] + z, line * region->volume->columns + column))
+                continue;
+            found = *one;
+            *one = true;
+        }
+    }
+    free(seen);
+    return found;
+}
+
+/* Removes the counts of directions without a line of two voxels, as pyradiomics does: those across a region in one slice. */
+static int
+drop_lone_directions(const struct feature_region *region, const struct texture_runs *request, uint64_t *counts)
+{
+    const struct image_extent extent = feature_extent(region->volume);
+    const size_t entries = (size_t)(region->levels * request->longest);
+    struct texture_box box;
+    int found = 1;
+
+    texture_box_of(region->bits, &extent, &box);
+    for (size_t d = 0; d < request->direction_count && found >= 0; d++) {
+        uint64_t *matrix = counts + d * entries;
+        bool has_pair = false;
+
+        for (size_t i = 0; i < entries && !has_pair; i++)
+            has_pair = i % (size_t)request->longest > 0 && matrix[i] > 0;
+        found = has_pair ? 1 : has_pair_on_a_line(region, &box, request->directions[d]);
+        if (found == 0)
+            memset(matrix, 0, entries * sizeof(*matrix));
+    }
+    return found < 0 ? found : 0;
+}
+
 static int
 glrlm_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
     struct directions directions;
     const struct texture_runs request = glrlm_request(region, &directions);
-    const int rc = feature_counts_make(texture_runs_size(&request, region->volume->slices), counts, error);
+    int rc = feature_counts_make(texture_runs_size(&request, region->volume->slices), counts, error);
 
     (void)set;
-    if (rc == 0 && region->wide) {
+    if (rc == 0 && region->wide)
         wide_runs(region, &request, *counts);
-        return 0;
+    else if (rc == 0)
+        rc = texture_runs_run(region->volume->lane, &request, *counts, error);
+    if (rc == 0 && region->volume->options->names == TEXTURE_NAMES_PYRADIOMICS) {
+        rc = drop_lone_directions(region, &request, *counts);
+        rc = rc ? error_set_system(error, rc, "count runs") : 0;
     }
-    return rc ? rc : texture_runs_run(region->volume->lane, &request, *counts, error);
+    return rc;
 }
 
 /* Work memory to merge and list matrices. */

@@ -11,25 +11,29 @@ static const struct feature_definition ngtdm_definitions[NGTDM_FEATURES] = {
     {"strength", "Strength", "1X9X", .unit = "1"},
 };
 
-/* Levels that occur among voxels with neighbours. */
+/* Levels that occur among the counted voxels. */
 struct tones {
     size_t count;
     double voxels;
     double *level, *p, *s; /* with room for all levels */
 };
 
-/* Deviations are sorted by the number of neighbours, and divided by it at the end. */
+/* Deviations are sorted by the number of neighbours, and divided by it at the end. Voxels with fewer than `least`
+ * neighbours are not counted: IBSI's are 1, those of pyradiomics 0. */
 static void
-tones_of(const uint64_t *present, const uint64_t *deviations, size_t levels, size_t width, struct tones *tones)
+tones_of(const uint64_t *matrix, size_t levels, size_t width, size_t least, struct tones *tones)
 {
+    const uint64_t *present = matrix + TEXTURE_PRESENT * levels * width;
+    const uint64_t *deviations = matrix + TEXTURE_DEVIATION * levels * width;
+
     tones->count = 0;
     tones->voxels = 0;
     for (size_t level = 0; level < levels; level++) {
         double voxels = 0, sum = 0;
 
-        for (size_t n = 1; n < width; n++) {
+        for (size_t n = least; n < width; n++) {
             voxels += (double)present[level * width + n];
-            sum += (double)deviations[level * width + n] / (double)n;
+            sum += n > 0 ? (double)deviations[level * width + n] / (double)n : 0;
         }
         if (voxels == 0)
             continue;
@@ -74,14 +78,15 @@ ngtdm_features_of(const struct tones *tones, struct feature_value values[NGTDM_F
     values[NGTDM_STRENGTH] = feature_present(sum > 0 ? strength / sum : 0);
 }
 
-/* Averages exclude matrices without any neighbours and, per feature, those where it is
+/* Averages exclude matrices without any counted voxel and, per feature, those where it is
  * undefined. */
 static int
 ngtdm_values(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
     const struct texture_neighbours request = neighbourhood_request(region, NEIGHBOURHOOD_TONES);
     const size_t levels = (size_t)region->levels, width = texture_neighbours_width(&request);
-    const size_t plane = levels * width, entries = TEXTURE_NEIGHBOUR_KINDS * plane;
+    const size_t entries = TEXTURE_NEIGHBOUR_KINDS * levels * width;
+    const bool is_pyradiomics = region->volume->options->names == TEXTURE_NAMES_PYRADIOMICS;
     double sums[NGTDM_FEATURES] = {0};
     int64_t summed[NGTDM_FEATURES] = {0}, matrices = 0;
     double *const room = malloc(3 * levels * sizeof(*room));
@@ -92,13 +97,14 @@ ngtdm_values(const struct feature_region *region, size_t set, const uint64_t *co
     struct tones tones = {.level = room, .p = room + levels, .s = room + 2 * levels};
     counts = neighbourhood_counts(region, NEIGHBOURHOOD_TONES, counts);
     for (size_t m = 0; m < neighbourhood_size(region, &request) / entries; m++) {
-        const uint64_t *matrix = counts + m * entries;
         struct feature_value own[NGTDM_FEATURES];
 
-        tones_of(matrix + TEXTURE_PRESENT * plane, matrix + TEXTURE_DEVIATION * plane, levels, width, &tones);
+        tones_of(counts + m * entries, levels, width, is_pyradiomics ? 0 : 1, &tones);
         if (tones.count == 0)
             continue;
         ngtdm_features_of(&tones, own);
+        if (is_pyradiomics && own[NGTDM_BUSYNESS].missing != FEATURE_PRESENT)
+            own[NGTDM_BUSYNESS] = feature_present(0);
         matrices++;
         for (int f = 0; f < NGTDM_FEATURES; f++)
             if (own[f].missing == FEATURE_PRESENT) {
