@@ -81,11 +81,18 @@ node_is_null(const yaml_node_t *node)
                               strcasecmp(text, "none") == 0));
 }
 
+/* Returns whether a value is true, and refuses one that is neither true nor false. */
 static bool
-node_is_true(const yaml_node_t *node)
+read_truth(struct wish *wish, const char *name, const yaml_node_t *node)
 {
+    static const char *const words[][2] = {{"false", "true"}, {"no", "yes"}, {"off", "on"}, {"0", "1"}};
     const char *text = node_text(node);
-    return text && (strcasecmp(text, "true") == 0 || strcasecmp(text, "yes") == 0 || strcmp(text, "1") == 0);
+    for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++)
+        for (int truth = 0; truth < 2; truth++)
+            if (strcasecmp(text, words[i][truth]) == 0)
+                return truth;
+    wish_refuse(wish, "%s must be true or false", name);
+    return false;
 }
 
 /* Reads up to `most` numbers: one, or a list. Returns their number; 0: these are no numbers. */
@@ -136,16 +143,16 @@ read_bin_count(struct wish *wish, const char *name, yaml_node_t *value)
 static void
 read_label(struct wish *wish, const char *name, yaml_node_t *value)
 {
-    double label;
-    if (node_numbers(wish, value, &label, 1) == 1)
+    double label = 1;
+    read_whole(wish, name, value, 1, INT32_MAX, &label);
+    if (label != 1)
         fprintf(wish->notes, "# %s: give noctule run --label %.0f\n", name, label);
 }
 
 static void
 read_flat(struct wish *wish, const char *name, yaml_node_t *value)
 {
-    (void)name;
-    wish->now->flat = node_is_true(value);
+    wish->now->flat = read_truth(wish, name, value);
 }
 
 static void
@@ -171,6 +178,8 @@ read_interpolator(struct wish *wish, const char *name, yaml_node_t *value)
         {"sitkNearestNeighbor", "1", "nearest"}, {"sitkLinear", "2", "linear"}, {"sitkBSpline", "3", "cubic"}};
     const char *text = node_text(value);
     wish->interpolator = NULL;
+    if (node_is_null(value)) /* then pyradiomics does not resample */
+        return;
     for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++)
         if (strcmp(text, words[i][0]) == 0 || strcmp(text, words[i][1]) == 0)
             wish->interpolator = words[i][2];
@@ -186,6 +195,11 @@ read_range(struct wish *wish, const char *name, yaml_node_t *value)
     wish->has_range = count == 2;
     if (count != 2)
         wish_refuse(wish, "%s must be two numbers", name);
+    else if (wish->range[0] > wish->range[1]) { /* pyradiomics sorts them */
+        const double low = wish->range[1];
+        wish->range[1] = wish->range[0];
+        wish->range[0] = low;
+    }
 }
 
 static void
@@ -208,18 +222,17 @@ read_shift(struct wish *wish, const char *name, yaml_node_t *value)
 static void
 read_only_off(struct wish *wish, const char *name, yaml_node_t *value)
 {
-    double number = 0;
-    if (node_is_true(value) || (node_numbers(wish, value, &number, 1) == 1 && number != 0) ||
-        (value->type == YAML_SCALAR_NODE && node_numbers(wish, value, &number, 1) == 0 &&
-         strcasecmp(node_text(value), "false") != 0))
+    double number;
+    const char *text = node_text(value);
+    if (!text || (strcasecmp(text, "false") != 0 && (node_numbers(wish, value, &number, 1) == 0 || number != 0)))
         wish_refuse(wish, "%s is not available", name);
 }
 
 static void
 read_symmetry(struct wish *wish, const char *name, yaml_node_t *value)
 {
-    if (!node_is_true(value))
-        wish_refuse(wish, "%s: false is not available with the other families", name);
+    if (!read_truth(wish, name, value))
+        wish_refuse(wish, "%s: only true is available", name);
 }
 
 static void
@@ -240,7 +253,7 @@ static void
 read_normalise(struct wish *wish, const char *name, yaml_node_t *value)
 {
     if (strcmp(name, "normalize") == 0)
-        wish->normalises = node_is_true(value);
+        wish->normalises = read_truth(wish, name, value);
     else if (node_numbers(wish, value, strcmp(name, "normalizeScale") == 0 ? &wish->scale : &wish->outliers, 1) != 1 ||
              wish->scale <= 0 || wish->outliers < 0)
         wish_refuse(wish, "%s must be a positive number", name);
@@ -250,7 +263,7 @@ static void
 read_crop(struct wish *wish, const char *name, yaml_node_t *value)
 {
     if (strcmp(name, "preCrop") == 0)
-        wish->crops = node_is_true(value);
+        wish->crops = read_truth(wish, name, value);
     else
         read_whole(wish, name, value, 0, FILTER_MAX_AROUND, &wish->padding);
 }
@@ -261,9 +274,32 @@ read_of_voxels(struct wish *wish, const char *name, yaml_node_t *value)
     if (strcmp(name, "kernelRadius") == 0)
         read_whole(wish, name, value, 1, VOXELWISE_MAX_RADIUS, &wish->radius);
     else if (strcmp(name, "maskedKernel") == 0)
-        wish->masked = node_is_true(value);
+        wish->masked = read_truth(wish, name, value);
     else
         fprintf(wish->notes, "# %s: voxels beyond the region have no value (NaN)\n", name);
+}
+
+/* Reads the sigmas of LoG. pyradiomics names an image after the text of its sigma. */
+static void
+read_sigmas(struct wish *wish, const char *name, yaml_node_t *value)
+{
+    struct wish_values *now = wish->now;
+    bool any_whole = false;
+    now->sigma_count = node_numbers(wish, value, now->sigmas, SIGMAS);
+    if (now->sigma_count == 0)
+        wish_refuse(wish, "%s must be a list of 1 to %d numbers", name, SIGMAS);
+    for (int i = 0; i < now->sigma_count; i++) {
+        const yaml_node_t *item = value->type == YAML_SEQUENCE_NODE
+                                      ? yaml_document_get_node(&wish->document, value->data.sequence.items.start[i])
+                                      : value;
+        if (now->sigmas[i] < 0.01 || now->sigmas[i] > 100)
+            wish_refuse(wish, "%s must be from 0.01 to 100 mm", name);
+        any_whole |= !strpbrk(node_text(item), ".eE");
+    }
+    if (any_whole)
+        fprintf(wish->notes,
+                "# %s: columns of 3 are log-sigma-3-0-mm-3D, as those of 3.0; in pyradiomics: log-sigma-3-mm-3D\n",
+                name);
 }
 
 /* Reads a setting of an image type. */
@@ -272,19 +308,12 @@ read_of_image(struct wish *wish, const char *name, yaml_node_t *value)
 {
     struct wish_values *now = wish->now;
     double subdivision = 1;
-    if (strcmp(name, "sigma") == 0) {
-        now->sigma_count = node_numbers(wish, value, now->sigmas, SIGMAS);
-        for (int i = 0; i < now->sigma_count; i++)
-            if (now->sigmas[i] < 0.01 || now->sigmas[i] > 100)
-                wish_refuse(wish, "%s must be from 0.01 to 100 mm", name);
-        if (now->sigma_count == 0)
-            wish_refuse(wish, "%s must be a list of at most %d numbers", name, SIGMAS);
-    } else if (strcmp(name, "level") == 0)
+    if (strcmp(name, "level") == 0)
         read_whole(wish, name, value, 1, FILTER_MAX_LEVEL, &now->level);
     else if (strcmp(name, "start_level") == 0)
         read_whole(wish, name, value, 0, FILTER_MAX_STEPS, &now->start_level);
     else if (strcmp(name, "gradientUseSpacing") == 0)
-        now->use_spacing = node_is_true(value);
+        now->use_spacing = read_truth(wish, name, value);
     else if (strcmp(name, "lbp2DSamples") == 0)
         read_whole(wish, name, value, 2, FILTER_MAX_POINTS, &now->samples);
     else if (strcmp(name, "lbp3DLevels") == 0)
@@ -316,6 +345,20 @@ read_without_effect(struct wish *wish, const char *name, yaml_node_t *value)
     fprintf(wish->notes, "# %s: changes no value here\n", name);
 }
 
+static void
+read_minimum(struct wish *wish, const char *name, yaml_node_t *value)
+{
+    (void)value;
+    fprintf(wish->notes, "# %s: smaller regions are measured too\n", name);
+}
+
+static void
+read_of_geometry(struct wish *wish, const char *name, yaml_node_t *value)
+{
+    (void)value;
+    fprintf(wish->notes, "# %s: a mask that is not on the grid of its image is refused\n", name);
+}
+
 /* The settings of pyradiomics 3.0.1. Those before `label` may differ by image type. */
 static const struct {
     const char *name;
@@ -330,7 +373,7 @@ static const struct {
     {"symmetricalGLCM", read_symmetry},
     {"distances", read_distances},
     {"weightingNorm", read_only_off},
-    {"sigma", read_of_image},
+    {"sigma", read_sigmas},
     {"wavelet", read_name},
     {"level", read_of_image},
     {"start_level", read_of_image},
@@ -353,10 +396,10 @@ static const struct {
     {"padDistance", read_crop},
     {"resegmentShape", read_only_off},
     {"label_channel", read_only_off},
-    {"minimumROIDimensions", read_without_effect},
-    {"minimumROISize", read_without_effect},
-    {"geometryTolerance", read_without_effect},
-    {"correctMask", read_without_effect},
+    {"minimumROIDimensions", read_minimum},
+    {"minimumROISize", read_minimum},
+    {"geometryTolerance", read_of_geometry},
+    {"correctMask", read_of_geometry},
     {"additionalInfo", read_without_effect},
     {"kernelRadius", read_of_voxels},
     {"maskedKernel", read_of_voxels},
@@ -375,7 +418,7 @@ wish_read_setting(struct wish *wish, const char *name, yaml_node_t *value)
                 wish_refuse(wish, "setting %s must be in the part setting, not in an image type", name);
                 return;
             }
-            if (!node_is_null(value))
+            if (!node_is_null(value) || settings[i].read == read_interpolator)
                 settings[i].read(wish, name, value);
             return;
         }
@@ -557,7 +600,7 @@ wish_put_grid(const struct wish *wish)
             wish_put_number(wish, " outliers = ", wish->outliers, ";");
         fputs(" };\n", wish->out);
     }
-    if (wish->resamples && wish->interpolator) {
+    if (wish->resamples) {
         wish_put_number(wish, isotropic ? "    resample = { isotropic_mm = " : "    resample = { in_plane_mm = ", mm[0],
                         ";");
         fprintf(wish->out, " interpolation = \"pyradiomics-%s\"; };\n", wish->interpolator);
@@ -692,6 +735,7 @@ wish_conclude(struct wish *wish, const bool wanted[CLASSES])
 {
     const double *mm = wish->spacing;
     bool has_original = !wish->images;
+    wish->resamples &= wish->interpolator != NULL;
     for (int i = 0; i < CLASSES && !wish->maps; i++)
         if (wish->names[i])
             fprintf(wish->notes, "# featureClass %s: all features of the family are measured\n", classes[i].name);

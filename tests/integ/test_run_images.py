@@ -268,6 +268,8 @@ PARAMETERS = {
     "resampled": "setting: { binWidth: 10, resampledPixelSpacing: [1.1, 1.1, 1.1], interpolator: sitkLinear }\n",
     "in plane": "setting: { binWidth: 10.5, resampledPixelSpacing: [1.013, 1.013, 0], interpolator: sitkBSpline }\n",
     "range": "setting: { resegmentRange: [-40, 70.5], voxelArrayShift: 300 }\n",
+    "turned range": "setting: { resegmentRange: [70.5, -40] }\n",
+    "no interpolator": "setting: { resampledPixelSpacing: [1.1, 1.1, 1.1], interpolator: ~ }\n",
     "deviations": "setting: { resegmentRange: [-2, 2], resegmentMode: sigma, gldm_a: 2, binWidth: 12 }\n",
 }
 
@@ -296,12 +298,23 @@ def test_a_parameter_file_of_pyradiomics(run, tmp_path, name):
     assert compare(tmp_path / "out", {tuple(key.split("_")[1:]): value for key, value in theirs.items()}) == COUNT
 
 
+def test_notes_of_a_parameter_file(tmp_path):
+    (tmp_path / "p.yaml").write_text("setting: { label: 2, minimumROISize: 9, correctMask: on, voxelArrayShift: 1 }\n"
+                                     "imageType:\n  LoG: { sigma: [3, 2.5] }\n")
+    printed = noctule("profiles", "--pyradiomics", tmp_path / "p.yaml").stdout
+    assert [line.split(":")[0] for line in printed.splitlines() if line.startswith("# ")][1:] == [
+        "# label", "# minimumROISize", "# correctMask", "# sigma"]
+    assert "--label 2" in printed and "are measured too" in printed and "sigma_mm = 3.0" in printed
+
+
 @pytest.mark.parametrize("text, message", (
     ("setting:\n  weightingNorm: euclidean\n", "weightingNorm is not available"),
     ("setting:\n  colour: red\n", "setting colour is not known"),
     ("setting:\n  resampledPixelSpacing: [1, 2, 3]\n", "resampledPixelSpacing must be three equal numbers"),
     ("setting:\n  interpolator: sitkHammingWindowedSinc\n", "sitkHammingWindowedSinc is not available"),
     ("setting:\n  binWidth: -1\n", "binWidth must be a positive number"),
+    ("setting:\n  force2D: maybe\n", "force2D must be true or false"),
+    ("setting:\n  label: red\n", "label must be a whole number from 1"),
     ("featureClass:\n  shape2D:\n", "featureClass shape2D needs the setting force2D: true"),
     ("- a\n", "is no parameter file"), ("a: [\n", ":2: "), ("", "is no parameter file")))
 def test_a_parameter_file_that_is_not_available(tmp_path, text, message):
