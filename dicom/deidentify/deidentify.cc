@@ -7,6 +7,7 @@
 #include "dicom/deidentify/deidentify.h"
 
 #include "dicom/deidentify/dataset_cleaner.hh"
+#include "dicom/deidentify/pixel_texts.hh"
 #include "dicom/value/storage_class.h"
 #include "dicom/value/uid.h"
 #include "dicom/write/byte_sink.h"
@@ -220,6 +221,10 @@ deidentify_file(const struct deidentify *how, const char *path, int fd, struct d
         DcmDataset &dataset = *file.getDataset();
         if (const int rc = refuse(path, dataset, how->released, error))
             return rc;
+        if (!pixel_texts_remove(dataset))
+            return error_set_files(error, -EBADMSG, CODE_PIXELS_UNDECODABLE, path, nullptr,
+                                   "%s has a code stream that cannot be searched for texts. It was not sent.",
+                                   text_base_name(path));
         DatasetCleaner(*how).run(dataset);
         E_TransferSyntax syntax = dataset.getOriginalXfer();
         if (syntax == EXS_DeflatedLittleEndianExplicit)

@@ -3,9 +3,9 @@
  * (attributes.def), docs/conformance.md.
  *
  * Equal files, settings and keys give equal bytes. UIDs, the patient's pseudonym and the shift of dates depend only on
- * the key and on the original value, so copies that were made at different times fit together. Pixel data is copied byte
- * for byte and is never decoded: text that is burned in stays, so objects that may have some are refused until a person
- * released them.
+ * the key and on the original value, so copies that were made at different times fit together. Pixels are copied byte for
+ * byte, without the texts beside them (pixel_texts.hh), and never decoded: text that is burned in stays, so objects that may
+ * have some are refused until a person released them.
  */
 #ifndef NOCTULE_DICOM_DEIDENTIFY_DEIDENTIFY_H
 #define NOCTULE_DICOM_DEIDENTIFY_DEIDENTIFY_H
@@ -58,7 +58,8 @@ int deidentify_check(const char *path, struct error *error);
 /*
  * Writes the copy of the object at `path` to `fd` (a regular file, open for writing, at offset 0), which the caller must
  * close. A deflated data set is inflated. `made`: the form of the copy. Memory does not grow with native or encapsulated
- * pixel data. Codes: DEIDENTIFY_CLASS if the class has no rules here, BURNED_IN_TEXT, WRITE_FAILED, OUT_OF_MEMORY, and
+ * pixel data, except with fragments that have texts. Codes: DEIDENTIFY_CLASS if the class has no rules here,
+ * BURNED_IN_TEXT, WRITE_FAILED, OUT_OF_MEMORY, PIXELS_UNDECODABLE if a code stream cannot be searched for texts, and
  * TAG_INVALID or FILE_UNREADABLE if the file cannot be parsed.
  */
 int deidentify_file(const struct deidentify *how, const char *path, int fd, struct dicom_form *made,

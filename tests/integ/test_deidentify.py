@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import pathlib
@@ -17,8 +18,10 @@ import pytest
 from conftest import SHARED, drop, needs_shared, run_program, storescp, wait_for
 from dicognito.anonymizer import Anonymizer
 from dicomanonymizer.simpledicomanonymizer import anonymize_dataset
+from PIL import Image
 from pydicom.datadict import dictionary_VR, keyword_for_tag
 from pydicom.dataset import Dataset
+from pydicom.pixels import pixel_array
 from pydicom.tag import Tag
 from pynetdicom import AE, StoragePresentationContexts, evt
 from test_decide import TOKENS, Deciding
@@ -327,6 +330,98 @@ def test_an_identifier_in_numbers_uids_and_character_sets(tmp_path):
     made = pydicom.dcmread(copy)
     assert made.SeriesNumber is None and made.FrameOfReferenceUID == "1.2.840.10008.1.4.1.1"  # Talairach
     assert made.ReferencedImageSequence[0] == other
+
+
+def frame_stream(kind, number):
+    """Returns a code stream of a frame and its values."""
+    values = numpy.random.default_rng(number).integers(0, 200, (40, 32)).astype("u1")
+    source = Dataset()
+    source.file_meta = pydicom.dataset.FileMetaDataset()
+    source.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    source.SOPClassUID, source.SOPInstanceUID = "1.2.840.10008.5.1.4.1.1.2", "2.25.1"
+    source.Rows, source.Columns, source.SamplesPerPixel, source.PhotometricInterpretation = 40, 32, 1, "MONOCHROME2"
+    source.BitsAllocated, source.BitsStored, source.HighBit, source.PixelRepresentation = 8, 8, 7, 0
+    source.PixelData = values.tobytes()
+    if kind == "jpeg":
+        buffer = io.BytesIO()
+        Image.fromarray(values).save(buffer, "JPEG", quality=90)
+        return buffer.getvalue(), numpy.asarray(Image.open(buffer))
+    source.compress({"jpeg-ls": pydicom.uid.JPEGLSLossless, "jpeg-2000": pydicom.uid.JPEG2000Lossless}[kind],
+                    generate_instance_uid=False)
+    return next(pydicom.encaps.generate_frames(source.PixelData, number_of_frames=1)), values
+
+
+def with_texts(stream, kind, text):
+    """Adds a comment and metadata behind the start of the stream (JPEG 2000: behind SIZ), and bytes behind its end."""
+    text = text.encode()
+
+    def segment(marker, payload):
+        return b"\xff" + bytes([marker]) + (len(payload) + 2).to_bytes(2, "big") + payload
+
+    if kind == "jpeg-2000":
+        at = 4 + int.from_bytes(stream[4:6], "big")
+        return stream[:at] + segment(0x64, b"\0\1" + text) + stream[at:].rstrip(b"\0") + text
+    at = 2
+    if kind == "jpeg":  # a thumbnail of JFIF
+        at += 2 + int.from_bytes(stream[4:6], "big")
+        pixels = text.ljust(48, b"X")
+        stream = stream[:2] + segment(0xE0, stream[6:18] + bytes([4, 4]) + pixels) + stream[at:]
+        at = 2 + 2 + int.from_bytes(stream[4:6], "big")
+    return stream[:at] + segment(0xE1, b"Exif\0\0" + text) + segment(0xFE, text) + stream[at:].rstrip(b"\0") + text
+
+
+def encapsulated(folder, kind, streams, fragments=1):
+    source = pydicom.dcmread(image(folder)[0])
+    syntax = {"jpeg": "50", "jpeg-ls": "80", "jpeg-2000": "90"}[kind]
+    source.file_meta.TransferSyntaxUID = f"1.2.840.10008.1.2.4.{syntax}"
+    source.Rows, source.Columns, source.NumberOfFrames = 40, 32, len(streams)
+    source.BitsAllocated, source.BitsStored, source.HighBit, source.PixelRepresentation = 8, 8, 7, 0
+    source.PixelData = pydicom.encaps.encapsulate(streams, fragments_per_frame=fragments)
+    source["PixelData"].VR = "OB"
+    source["PixelData"].is_undefined_length = True
+    save(source, folder / "source.dcm")
+    return folder / "source.dcm"
+
+
+@pytest.mark.parametrize("fragments", [1, 7])
+@pytest.mark.parametrize("kind", ["jpeg", "jpeg-ls", "jpeg-2000"])
+def test_texts_in_code_streams_do_not_leave(tmp_path, kind, fragments):
+    plain = [frame_stream(kind, number) for number in range(3)]
+    path = encapsulated(tmp_path / "ct", kind, [with_texts(stream, kind, "QUAST ANNA") for stream, _ in plain], fragments)
+    assert path.read_bytes().count(b"QUAST") == {"jpeg": 12, "jpeg-ls": 9, "jpeg-2000": 6}[kind]
+    (copy,) = clean(tmp_path, [path])
+    assert leaks(copy.read_bytes(), ["QUAST", "ANNA"]) == []
+    made = pydicom.dcmread(copy)
+    assert len(made.PixelData) == len(pydicom.dcmread(path).PixelData)  # offsets stay
+    plugin = {"decoding_plugin": "pillow"} if kind == "jpeg" else {}
+    assert numpy.array_equal(pixel_array(made, raw=True, **plugin), [values for _, values in plain])
+
+
+def test_code_streams_without_texts_stay(tmp_path):
+    for kind in ("jpeg", "jpeg-ls", "jpeg-2000"):
+        streams = [frame_stream(kind, number)[0] for number in range(2)]
+        assert kind != "jpeg-2000" or b"Created by OpenJPEG version" in streams[0]
+        path = encapsulated(tmp_path / kind, kind, streams)
+        (copy,) = clean(tmp_path, [path], name=f"copies-{kind}")
+        assert pydicom.dcmread(copy).PixelData == pydicom.dcmread(path).PixelData
+
+
+@pytest.mark.parametrize("stream", [b"QUAST", b"\0\0\0\x0cjP  \r\n\x87\n", b"\xff\xd8\xff\xfe\0\1", b"\xff\xd8\xff\xe0\0"])
+def test_a_code_stream_of_another_form_is_refused(tmp_path, stream):
+    (line,) = clean(tmp_path, [encapsulated(tmp_path / "ct", "jpeg", [stream])])
+    assert line.startswith("PIXELS_UNDECODABLE: source.dcm has a code stream") and list((tmp_path / "copies").iterdir()) == []
+
+
+def test_bytes_behind_native_pixels_do_not_leave(tmp_path):
+    source = pydicom.dcmread(image(tmp_path / "ct")[0])
+    pixels = source.PixelData
+    source.PixelData += b"QUAST ANNA"
+    save(source, tmp_path / "source.dcm")
+    for syntax in ("+te", "+ti", "+tb"):
+        subprocess.run(["dcmconv", syntax, tmp_path / "source.dcm", tmp_path / "other.dcm"], check=True)
+        (copy,) = clean(tmp_path, [tmp_path / "other.dcm"], name=f"copies{syntax}")
+        made = pydicom.dcmread(copy).PixelData
+        assert (numpy.frombuffer(made, ">u2" if syntax == "+tb" else "<u2") == numpy.frombuffer(pixels, "<u2")).all()
 
 
 # ----------------------------------------------------------------------------------- copies fit --
