@@ -41,8 +41,8 @@ flat_check_method(struct flat_check *check, const struct conf_segment *segment)
         [CONF_ENCLOSED] = true, [CONF_SECTIONS] = true, [CONF_LEAK] = true, [CONF_SIDE] = true, [CONF_SLICES] = true};
     if (needs_volume[segment->method])
         flat_lacks(check, segment, "method", flat_slices);
-    if (segment->method == CONF_OBJECT && segment->object.kind != CONF_SEG)
-        flat_lacks(check, segment, "object.kind: other than \"seg\"", flat_patient);
+    if (segment->method == CONF_OBJECT && segment->object.kind == CONF_RTSTRUCT)
+        flat_lacks(check, segment, "object.kind = \"rtstruct\"", flat_patient);
     if (segment->grid_mm > 0 || segment->refine)
         flat_lacks(check, segment, "grid_mm", flat_slices);
     if ((segment->automatic == CONF_AUTO_HIGHEST || segment->automatic == CONF_AUTO_LOWEST) && !check->in_mm)

@@ -94,6 +94,23 @@ def test_points_and_outlines_are_regions(run, tmp_path, series):  # noqa: F811
     assert [segment.get("points") for segment in record_of(output)["segments"]] == [1, None, 1, None]
 
 
+def test_circles_and_ellipses_on_slices(run, tmp_path):  # noqa: F811
+    """Pixels whose centres lie within, by the equation; on pixels that are not square only the ellipse."""
+    files = phantom(tmp_path / "series", "--size", "70x61x12", "--spacing", "2,2,4")
+    planes = Planes(files)
+    y, x = np.mgrid[:61, :70] + 0.5
+    circle, ellipse = [(30.25, 20.5), (30.25, 33.75)], [(10.0, 30.0), (60.0, 30.0), (35.0, 20.5), (35.0, 39.5)]
+    path = report(tmp_path / "sr.dcm", planes, [
+        group(planes, "Round", on_image(planes.files[3], circle, "CIRCLE"), SCT_LESION),
+        group(planes, "Long", on_image(planes.files[7], ellipse, "ELLIPSE"), SCT_LESION)])
+    output = run(", ".join([marked("A", 'roi = "Round"'), marked("B", 'roi = "Long"')]), [path], tmp_path / "series")
+    expected = np.zeros((2, 12, 61, 70), bool)
+    expected[0, 3] = np.hypot(x - 30.25, y - 20.5) <= 13.25
+    expected[1, 7] = ((x - 35) / 25) ** 2 + ((y - 30) / 9.5) ** 2 <= 1
+    masks = mask_of(output, [file.filename for file in planes.files])
+    assert [np.count_nonzero(mask != one) for mask, one in zip(masks, expected, strict=True)] == [0, 0]
+
+
 @pytest.mark.parametrize("method", ["level-set", "fuzzy-connectedness"])
 def test_segments_start_from_points(run, tmp_path, series, method):  # noqa: F811
     """The same result as from the point itself."""

@@ -157,6 +157,12 @@ sr_source_read_image(const Opening &opening, const DSRSpatialCoordinatesValue &v
     case DSRTypes::GT_Polyline:
         told.form = sr_source_is_closed(figure.points) ? SR_SOURCE_OUTLINE : SR_SOURCE_OTHER;
         break;
+    case DSRTypes::GT_Circle:
+        told.form = figure.points.size() == 2 * 3 ? SR_SOURCE_ELLIPSE : SR_SOURCE_OTHER;
+        break;
+    case DSRTypes::GT_Ellipse:
+        told.form = figure.points.size() == 4 * 3 ? SR_SOURCE_ELLIPSE : SR_SOURCE_OTHER;
+        break;
     default:
         told.form = SR_SOURCE_OTHER;
         break;
@@ -178,7 +184,8 @@ sr_source_find_image(DSRDocumentTree &tree, struct sr_source_figure &figure)
             continue;
         const DSRImageReferenceValue &image = child.getImageReference();
         header_copy(figure.image_uid, std::string(image.getSOPInstanceUID().c_str()));
-        if (image.getFrameList().getNumberOfItems() > 0)
+        figure.frame_count = static_cast<int32_t>(image.getFrameList().getNumberOfItems());
+        if (figure.frame_count > 0)
             figure.image_frame = image.getFrameList().getItem(1);
     } while (tree.gotoNext());
     tree.goUp();

@@ -22,7 +22,8 @@ extern "C" {
 enum sr_source_form {
     SR_SOURCE_POINTS,
     SR_SOURCE_OUTLINE, /* closed; the last point may repeat the first */
-    SR_SOURCE_OTHER,   /* circles, ellipses, ellipsoids, open lines */
+    SR_SOURCE_ELLIPSE, /* a circle or an ellipse on an image */
+    SR_SOURCE_OTHER,   /* ellipsoids, open lines, and circles and ellipses in space or without their points */
 };
 
 /* Coordinates: a SCOORD or SCOORD3D content item. */
@@ -31,10 +32,11 @@ struct sr_source_figure {
     const char *type;                            /* Graphic Type: "POLYLINE" */
     char frame_of_reference_uid[DICOM_UID_SIZE]; /* of points in space */
     char image_uid[DICOM_UID_SIZE];              /* image of the coordinates; "" for points in space */
-    int32_t image_frame;                         /* frame of the image, from 1 */
+    int32_t image_frame;                         /* frame of the image, from 1: the first that is listed */
+    int32_t frame_count;                         /* frames that are listed; 0: none, which means all of the image */
     int64_t count;
     /* in space: x, y, z in mm, LPS. On an image: column, row and 0; the corner of the first
-     * pixel is 0, 0. */
+     * pixel is 0, 0. CIRCLE: its centre and a point on it. ELLIPSE: the ends of its long axis, then of its short one. */
     double *points;
 };
 

@@ -86,6 +86,7 @@ object_figure(const struct object_search *search, const struct image_planes *pla
     int rc = object_figures_draw(&figures, region->bits, &figured, error);
     region->contours = figured.outlines;
     region->points = figured.points;
+    region->elsewhere = figured.elsewhere;
     region->drawn = figured.drawn;
     return rc;
 }
@@ -101,7 +102,9 @@ object_refuse_empty(const struct object_search *search, const struct object_regi
                  search->set->seg ? "frames" : "closed contours");
     else
         snprintf(why, sizeof why, "%s. Draw it, or leave segment \"%.64s\" out.",
-                 region->left_out > 0 ? "points and open lines enclose no voxel" : "it has no contour",
+                 region->elsewhere > 0  ? "it is drawn on other images or frames"
+                 : region->left_out > 0 ? "points and open lines enclose no voxel"
+                                        : "it has no contour",
                  search->segment->label);
     return error_set_files(error, -EINVAL, CODE_ROI_EMPTY, path, NULL, "%s, %s \"%s\": %s", text_base_name(path),
                            search->set->seg ? "segment" : "region", region->name, why);
@@ -226,10 +229,19 @@ object_make_planes(const struct geometry_stack *stack, struct dicom_instance *co
     for (int32_t z = stack->plane_count - 1; z >= 0 && origins; z--) {
         const struct geometry_plane *plane = &stack->planes[z];
         first = &instances[plane->instance]->frames[plane->frame];
-        memcpy(origins + (size_t)z * 3, first->position, 3 * sizeof *origins);
+        if (!stack->flat)
+            memcpy(origins + (size_t)z * 3, first->position, 3 * sizeof *origins);
     }
     if (!first)
         return origins;
+    if (stack->flat) {
+        *planes = (struct image_planes){.extent = {stack->columns, stack->rows, stack->plane_count},
+                                        .spacing = {1, 1},
+                                        .thickness = 1,
+                                        .axes = {1, 0, 0, 0, 1, 0},
+                                        .origins = origins};
+        return origins;
+    }
     *planes = (struct image_planes){
         .extent = {stack->columns, stack->rows, stack->plane_count},
         .spacing = {first->pixel_spacing[1], first->pixel_spacing[0]},

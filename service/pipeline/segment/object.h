@@ -45,6 +45,7 @@ struct object_region {
     int64_t frames;             /* of a Segmentation */
     double between;             /* mm between frames, if slices took the nearest frame; else 0 */
     int64_t points;             /* of a report, besides contours */
+    int64_t elsewhere;          /* figures of a report on other 2-D images or frames */
     struct contours_drawn drawn;
     struct image_mask mask;     /* on the working grid */
     struct image_mask whole;    /* on the source's planes, as it was drawn */

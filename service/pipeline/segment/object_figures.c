@@ -24,12 +24,28 @@ figures_image(const struct object_figures *figures, int64_t z)
     return figures->instances[figures->stack->planes[z].instance];
 }
 
-/* Returns the figure's points in mm; converts points on an image. */
+bool
+object_figure_is_elsewhere(const struct object_figures *figures, const struct sr_source_figure *figure)
+{
+    const struct dicom_instance *image = figures_image(figures, 0);
+    if (!figures->stack->flat || figure->frame_of_reference_uid[0])
+        return false;
+    return strcmp(image->sop_instance_uid, figure->image_uid) != 0 ||
+           (figure->frame_count == 1 && figure->image_frame != figures->stack->planes[0].frame + 1);
+}
+
+/* Returns the figure's points in mm, or in pixels of a 2-D image; converts points on an image. */
 static int
 figures_place(const struct object_figures *figures, const struct sr_source_figure *figure, double *points,
               struct error *error)
 {
+    const bool flat = figures->stack->flat;
     memcpy(points, figure->points, (size_t)figure->count * 3 * sizeof *points);
+    if (flat && figure->frame_of_reference_uid[0])
+        return figures_refuse(figures, CODE_OBJECT_OTHER_FRAME, "lies in space, in which a 2-D image has no place", "",
+                              error);
+    if (flat && figure->frame_count > 1)
+        return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED, "is drawn on several frames at once", "", error);
     if (figure->frame_of_reference_uid[0]) {
         const char *own = figures_image(figures, 0)->frame_of_reference_uid;
         return strcmp(figure->frame_of_reference_uid, own) == 0
@@ -41,8 +57,9 @@ figures_place(const struct object_figures *figures, const struct sr_source_figur
     const struct image_planes *planes = figures->planes;
     const int64_t slices = planes->extent.slices;
     int64_t z = 0;
-    while (z < slices && (strcmp(figures_image(figures, z)->sop_instance_uid, figure->image_uid) != 0 ||
-                          figures->stack->planes[z].frame != figure->image_frame - 1))
+    while (z < slices && !flat &&
+           (strcmp(figures_image(figures, z)->sop_instance_uid, figure->image_uid) != 0 ||
+            figures->stack->planes[z].frame != figure->image_frame - 1))
         z++;
     if (z == slices)
         return figures_refuse(figures, CODE_OBJECT_OTHER_SERIES,
@@ -98,8 +115,90 @@ figures_set_point(const struct object_figures *figures, const double point[3], u
             return 0;
         }
     }
-    snprintf(where, sizeof where, "%.1f, %.1f, %.1f mm", point[0], point[1], point[2]);
+    if (figures->stack->flat)
+        snprintf(where, sizeof where, "column %.1f, row %.1f", point[0] + 0.5, point[1] + 0.5);
+    else
+        snprintf(where, sizeof where, "%.1f, %.1f, %.1f mm", point[0], point[1], point[2]);
     return figures_refuse(figures, CODE_SEED_OUTSIDE, "has a point outside of the volume: ", where, error);
+}
+
+/* An ellipse in pixels of its plane: its centre and its semi-axes. */
+struct figures_ellipse {
+    int64_t z;
+    double centre[2], u[2], v[2];
+};
+
+/*
+ * Takes the ellipse of placed points. A circle on pixels that are not square, and axes without a common centre or a right
+ * angle, in pixels or in mm, are refused: the meaning of either is not certain.
+ */
+static int
+figures_take_ellipse(const struct object_figures *figures, const struct sr_source_figure *figure, const double *points,
+                     struct figures_ellipse *ellipse, struct error *error)
+{
+    const struct image_planes *planes = figures->planes;
+    const double *mm = figures->stack->spacing; /* per pixel, along x and y */
+    double at[4][2];
+    ellipse->z = figures_nearest(planes, image_planes_height(planes, points));
+    for (int64_t i = 0; i < figure->count; i++)
+        for (int axis = 0; axis < 2; axis++)
+            at[i][axis] = image_planes_along(points + 3 * i, planes->origins + 3 * ellipse->z,
+                                             planes->axes + (ptrdiff_t)3 * axis) /
+                          planes->spacing[axis];
+    if (figure->count == 2) {
+        const double radius = hypot(at[1][0] - at[0][0], at[1][1] - at[0][1]);
+        *ellipse = (struct figures_ellipse){ellipse->z, {at[0][0], at[0][1]}, {radius, 0}, {0, radius}};
+        if (fabs(mm[0] - mm[1]) > 1e-6 * mm[0])
+            return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED, "is a CIRCLE on pixels that are not square", "",
+                                  error);
+    } else {
+        double apart = 0, in_pixels = 0, in_mm = 0, size[2] = {0, 0};
+        for (int axis = 0; axis < 2; axis++) {
+            ellipse->centre[axis] = (at[0][axis] + at[1][axis]) / 2;
+            ellipse->u[axis] = (at[1][axis] - at[0][axis]) / 2;
+            ellipse->v[axis] = (at[3][axis] - at[2][axis]) / 2;
+            apart = fmax(apart, fabs(ellipse->centre[axis] - (at[2][axis] + at[3][axis]) / 2));
+            in_pixels += ellipse->u[axis] * ellipse->v[axis];
+            in_mm += ellipse->u[axis] * ellipse->v[axis] * mm[axis] * mm[axis] / (mm[0] * mm[1]);
+            size[0] = hypot(size[0], ellipse->u[axis]);
+            size[1] = hypot(size[1], ellipse->v[axis]);
+        }
+        if (apart > 0.01 * fmax(size[0], size[1]) + 0.01 ||
+            fmin(fabs(in_pixels), fabs(in_mm)) > 0.01 * size[0] * size[1])
+            return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED,
+                                  "is an ELLIPSE whose axes have no common centre or no right angle", "", error);
+    }
+    if (ellipse->z < 0 || fabs(ellipse->u[0] * ellipse->v[1] - ellipse->u[1] * ellipse->v[0]) < 1e-6)
+        return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED, "is without area: ", figure->type, error);
+    return 0;
+}
+
+/* Sets the pixels whose centres are in the ellipse or on it. Refuses a pixel that is set. */
+static int
+figures_fill_ellipse(const struct object_figures *figures, const struct figures_ellipse *ellipse, uint64_t *bits,
+                     struct error *error)
+{
+    const struct image_extent *extent = &figures->planes->extent;
+    const int64_t words = (extent->columns + 63) / 64;
+    const double *u = ellipse->u, *v = ellipse->v, cross = u[0] * v[1] - u[1] * v[0];
+    const double half[2] = {hypot(u[0], v[0]), hypot(u[1], v[1])};
+    const int64_t first[2] = {(int64_t)fmax(0, floor(ellipse->centre[0] - half[0])),
+                              (int64_t)fmax(0, floor(ellipse->centre[1] - half[1]))};
+    const int64_t end[2] = {(int64_t)fmin((double)extent->columns, ceil(ellipse->centre[0] + half[0]) + 1),
+                            (int64_t)fmin((double)extent->rows, ceil(ellipse->centre[1] + half[1]) + 1)};
+    for (int64_t y = first[1]; y < end[1]; y++)
+        for (int64_t x = first[0]; x < end[0]; x++) {
+            const double dx = (double)x - ellipse->centre[0], dy = (double)y - ellipse->centre[1];
+            const double along_u = (dx * v[1] - dy * v[0]) / cross, along_v = (dy * u[0] - dx * u[1]) / cross;
+            uint64_t *word = &bits[(ellipse->z * extent->rows + y) * words + x / 64];
+            if (along_u * along_u + along_v * along_v > 1)
+                continue;
+            if (*word >> x % 64 & 1)
+                return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED,
+                                      "has a circle or an ellipse that overlaps another outline", "", error);
+            *word |= UINT64_C(1) << x % 64;
+        }
+    return 0;
 }
 
 /*
@@ -113,6 +212,10 @@ figures_gather(const struct object_figures *figures, struct contour *outlines, d
     int rc = 0;
     for (int32_t i = 0; i < figures->item->figure_count && rc == 0; i++) {
         const struct sr_source_figure *figure = &figures->item->figures[i];
+        if (object_figure_is_elsewhere(figures, figure)) {
+            figured->elsewhere++;
+            continue;
+        }
         if (figure->form == SR_SOURCE_OTHER)
             return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED, "is drawn as ", figure->type, error);
         rc = figures_place(figures, figure, points, error);
@@ -137,6 +240,31 @@ object_figures_count(const struct image_extent *extent, const uint64_t *bits, st
     }
 }
 
+/* Draws the figures of a form, ellipses or points. */
+static int
+figures_draw_rest(const struct object_figures *figures, enum sr_source_form form, const double *points, uint64_t *bits,
+                  struct object_figured *figured, struct error *error)
+{
+    int rc = 0;
+    for (int32_t i = 0; i < figures->item->figure_count && rc == 0; i++) {
+        const struct sr_source_figure *figure = &figures->item->figures[i];
+        struct figures_ellipse ellipse;
+        if (object_figure_is_elsewhere(figures, figure))
+            continue;
+        if (form == SR_SOURCE_ELLIPSE && figure->form == form) {
+            rc = figures_take_ellipse(figures, figure, points, &ellipse, error);
+            rc = rc ? rc : figures_fill_ellipse(figures, &ellipse, bits, error);
+            figured->outlines++;
+        }
+        for (int64_t k = 0; k < figure->count && rc == 0 && form == SR_SOURCE_POINTS && figure->form == form; k++) {
+            rc = figures_set_point(figures, points + 3 * k, bits, error);
+            figured->points++;
+        }
+        points += 3 * figure->count;
+    }
+    return rc;
+}
+
 static int
 figures_draw(const struct object_figures *figures, struct contour *outlines, double *points, uint64_t *bits,
              struct object_figured *figured, struct error *error)
@@ -150,14 +278,9 @@ figures_draw(const struct object_figures *figures, struct contour *outlines, dou
     if (rc)
         return error_set_files(error, rc, why.code, figures->path, NULL, "%s, region \"%s\": %.300s",
                                text_base_name(figures->path), figures->item->name, why.message);
-    for (int32_t i = 0; i < figures->item->figure_count && rc == 0; i++) {
-        const struct sr_source_figure *figure = &figures->item->figures[i];
-        for (int64_t k = 0; k < figure->count && rc == 0; k++, points += 3)
-            if (figure->form == SR_SOURCE_POINTS) {
-                rc = figures_set_point(figures, points, bits, error);
-                figured->points++;
-            }
-    }
+    rc = figures_draw_rest(figures, SR_SOURCE_ELLIPSE, points, bits, figured, error);
+    if (rc == 0)
+        rc = figures_draw_rest(figures, SR_SOURCE_POINTS, points, bits, figured, error);
     /* Count outlines and points together: points may lie in outlines. */
     object_figures_count(&figures->planes->extent, bits, &figured->drawn);
     return rc;

@@ -2,10 +2,12 @@
  * object_figures.h - the points and outlines of a report's item as a mask of the planes of a
  * series.
  *
- * An outline is filled as a contour (contours.h). A point is its nearest voxel: the plane that is
+ * An outline is filled as a contour (contours.h). A circle or an ellipse on an image has the pixels whose centres it
+ * contains; it may not overlap another outline of the item. A point is its nearest voxel: the plane that is
  * nearest along the normal (up to half a plane distance beyond the first and the last plane), and
  * the pixel with the nearest centre. Coordinates on an image refer to its plane, coordinates in
- * space to the images' frame of reference.
+ * space to the images' frame of reference. Planes of a 2-D image are in pixels, and figures on other images and frames are
+ * left out.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_FIGURES_H
 #define NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_FIGURES_H
@@ -26,7 +28,11 @@ struct object_figures {
 struct object_figured {
     struct contours_drawn drawn; /* of outlines; its voxels and planes also apply to points */
     int64_t outlines, points;
+    int64_t elsewhere; /* figures on other 2-D images, or on other frames */
 };
+
+/* Returns whether a figure is on another 2-D image than the stack, or on another frame. False for volumes. */
+bool object_figure_is_elsewhere(const struct object_figures *figures, const struct sr_source_figure *figure);
 
 /*
  * Fills a mask of all planes. Codes: those of kernels_mask_contours(); OBJECT_OTHER_FRAME,

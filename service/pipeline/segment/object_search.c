@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "service/pipeline/segment/object_figures.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -64,6 +65,27 @@ object_refuse_absent(const struct object_search *search, const struct object_set
 }
 
 /*
+ * Returns the next matching region, from `item` on, that may be on the images: of a report on 2-D images, one region per
+ * image or frame may have the name.
+ */
+static int32_t
+object_next_here(const struct object_search *search, const struct object_set *set, int32_t item)
+{
+    const struct segmentation *segmentation = search->segmentation;
+    const struct object_figures figures = {.instances = segmentation->instances, .stack = segmentation->stack};
+    const struct conf_object *wanted = &search->segment->object;
+    for (item = object_search_next(wanted, set, item); item >= 0; item = object_search_next(wanted, set, item + 1)) {
+        const struct sr_source_item *drawn = set->report ? &set->report->items[item] : NULL;
+        bool here = !drawn;
+        for (int32_t i = 0; drawn && i < drawn->figure_count && !here; i++)
+            here = !object_figure_is_elsewhere(&figures, &drawn->figures[i]);
+        if (here)
+            return item;
+    }
+    return -1;
+}
+
+/*
  * Returns 0 if the set has the region. Else search->refusal has the reason, or *error if no other
  * object need be checked.
  */
@@ -72,7 +94,9 @@ object_judge(struct object_search *search, const struct object_set *set, int32_t
 {
     const struct conf_object *wanted = &search->segment->object;
     struct error refusal = {.code = CODE_NONE};
-    *item = object_search_next(wanted, set, 0);
+    *item = object_next_here(search, set, 0);
+    if (*item < 0)
+        *item = object_search_next(wanted, set, 0);
     int rc = object_search_check(search, set, *item, &refusal);
     if (rc) {
         /* An object of this series without the region is the better reason. */
@@ -87,7 +111,7 @@ object_judge(struct object_search *search, const struct object_set *set, int32_t
                                text_base_name(set->path));
     if (*item < 0)
         return object_refuse_absent(search, set, &search->refusal);
-    const int32_t second = wanted->each || wanted->unite ? -1 : object_search_next(wanted, set, *item + 1);
+    const int32_t second = wanted->each || wanted->unite ? -1 : object_next_here(search, set, *item + 1);
     if (second < 0)
         return 0;
     const struct object_item *a = &set->items[*item], *b = &set->items[second];
