@@ -12,8 +12,8 @@
  * Memory: kernels_volume_begin reserves all memory of a lane, which grows between jobs only. The
  * lane owns the pointers that it returns. They are valid until the next kernels_volume_begin or
  * kernels_lane_close.
- * Threads: threads may use different lanes at once. Within one lane, only kernels_volume_ready may
- * run in several threads at once and, when every slice is ready, the runs of operations, which take
+ * Threads: threads may use different lanes at once. Within one lane, only kernels_volume_ready and
+ * kernels_rows_ready may run in several threads at once and, when every slice is ready, the runs of operations, which take
  * turns.
  */
 #ifndef NOCTULE_KERNELS_KERNELS_H
@@ -131,6 +131,9 @@ int64_t kernels_lane_bytes(const struct kernels_lane *lane);
  * once (-EALREADY), in any order, from any thread. Slabs of 8 MiB and more upload faster on a GPU.
  */
 int kernels_volume_ready(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error);
+
+/* Announces rows first .. first + count - 1 of slice z, likewise: a large slice is uploaded in pieces. */
+int kernels_rows_ready(struct kernels_lane *lane, int64_t z, int64_t first, int64_t count, struct error *error);
 
 #ifdef __cplusplus
 }

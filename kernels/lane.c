@@ -148,7 +148,7 @@ kernels_lane_close(struct kernels_lane *lane)
             lane_op(lane, i)->close(lane);
         free(lane->state[i]);
     }
-    free(lane->announced);
+    free(lane->rows_left);
     lane->device->backend->lane_close(lane);
 }
 
@@ -285,20 +285,21 @@ static int
 reserve_volume(struct kernels_lane *lane, const struct kernels_demand *demand, void **voxels, struct error *error)
 {
     const struct kernels_backend *backend = lane->device->backend;
-    const size_t words = ((size_t)lane->extent.slices + 63) / 64; /* one bit per slice */
+    const size_t slices = (size_t)lane->extent.slices;
     struct kernels_memory memory = {0};
     int rc = backend->lane_enter(lane, error);
 
     if (rc)
         return rc;
-    if (words > lane->announced_words) {
-        uint64_t *grown = realloc(lane->announced, words * sizeof(*grown));
+    if (slices > lane->rows_left_capacity) {
+        int64_t *grown = realloc(lane->rows_left, slices * sizeof(*grown));
         if (!grown)
             return kernels_no_memory(lane, error);
-        lane->announced = grown;
-        lane->announced_words = words;
+        lane->rows_left = grown;
+        lane->rows_left_capacity = slices;
     }
-    memset(lane->announced, 0, words * sizeof(*lane->announced));
+    for (size_t z = 0; z < slices; z++)
+        lane->rows_left[z] = lane->extent.rows;
     if (!choose_ops(lane, demand) || !place_ops(lane, &memory))
         return kernels_no_memory(lane, error);
     rc = check_most(lane, demand, memory.host.used, error);
@@ -325,7 +326,7 @@ kernels_volume_begin(struct kernels_lane *lane, struct image_extent extent, enum
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%d is not a pixel type", (int)pixel);
     lane->extent = extent;
     lane->pixel = pixel;
-    lane->slices_ready = 0;
+    lane->rows_ready = 0;
     rc = reserve_volume(lane, demand, voxels, error);
     lane->has_volume = rc == 0;
     lane->voxels = *voxels;
@@ -350,22 +351,45 @@ kernels_lane_bytes(const struct kernels_lane *lane)
     return lane->has_volume ? lane->bytes : 0;
 }
 
+/* Announces rows of slices first .. end - 1: `count` rows of each, from its row `row` on. */
+static int
+announce_rows(struct kernels_lane *lane, int64_t first, int64_t end, int64_t row, int64_t count, struct error *error)
+{
+    const struct kernels_backend *backend = lane->device->backend;
+    int rc = 0;
+
+    for (int64_t z = first; z < end && rc == 0; z++) {
+        /* The thread that announces the last rows of a slice sees all other threads' writes to it. */
+        const int64_t left = __atomic_sub_fetch(&lane->rows_left[z], count, __ATOMIC_ACQ_REL);
+
+        if (left < 0)
+            return error_set(error, -EALREADY, CODE_COMPUTE_FAILED, "slice %lld comes twice", (long long)z);
+        if (left == 0 && !backend->rows_ready)
+            rc = kernels_slices_arrived(lane, z, 1, error);
+    }
+    if (rc == 0 && backend->rows_ready)
+        rc = backend->rows_ready(lane, first * lane->extent.rows + row, (end - first) * count, error);
+    if (rc == 0)
+        __atomic_fetch_add(&lane->rows_ready, (end - first) * count, __ATOMIC_RELEASE);
+    return rc;
+}
+
 int
 kernels_volume_ready(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error)
 {
     if (!lane->has_volume || first < 0 || count < 0 || first > lane->extent.slices ||
         count > lane->extent.slices - first)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the lane has no such slices");
-    for (int64_t z = first; z < first + count; z++) {
-        const uint64_t bit = UINT64_C(1) << (z % 64);
+    return announce_rows(lane, first, first + count, 0, lane->extent.rows, error);
+}
 
-        if (__atomic_fetch_or(&lane->announced[z / 64], bit, __ATOMIC_RELAXED) & bit)
-            return error_set(error, -EALREADY, CODE_COMPUTE_FAILED, "slice %lld comes twice", (long long)z);
-    }
-    int rc = lane->device->backend->volume_ready(lane, first, count, error);
-    if (rc == 0)
-        __atomic_fetch_add(&lane->slices_ready, count, __ATOMIC_RELEASE);
-    return rc;
+int
+kernels_rows_ready(struct kernels_lane *lane, int64_t z, int64_t first, int64_t count, struct error *error)
+{
+    if (!lane->has_volume || z < 0 || z >= lane->extent.slices || first < 0 || count < 0 || first > lane->extent.rows ||
+        count > lane->extent.rows - first)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the lane has no such rows");
+    return count > 0 ? announce_rows(lane, z, z + 1, first, count, error) : 0;
 }
 
 /* ------------------------------------------------------------------------ operations ---- */
@@ -398,7 +422,7 @@ kernels_op_begin(struct kernels_lane *lane, enum kernels_op_id id, const void *r
 
     if (rc)
         return rc;
-    if (lane->slices_ready > 0 || lane->phase[id] == KERNELS_OP_BEGUN)
+    if (lane->rows_ready > 0 || lane->phase[id] == KERNELS_OP_BEGUN)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%s is begun once, before the first slice is announced",
                          op->name);
     rc = lane->device->backend->lane_enter(lane, error);
@@ -412,10 +436,14 @@ kernels_op_begin(struct kernels_lane *lane, enum kernels_op_id id, const void *r
 int
 kernels_op_check(struct kernels_lane *lane, enum kernels_op_id id, struct error *error)
 {
-    const int64_t missing = lane->extent.slices - __atomic_load_n(&lane->slices_ready, __ATOMIC_ACQUIRE);
     int rc = check_phase(lane, id, error);
 
-    if (rc == 0 && missing > 0)
+    if (rc)
+        return rc;
+    const int64_t missing =
+        lane->extent.slices - __atomic_load_n(&lane->rows_ready, __ATOMIC_ACQUIRE) / lane->extent.rows;
+
+    if (missing > 0)
         rc = error_set(error, -EBUSY, CODE_COMPUTE_FAILED, "%lld of %lld slices are not announced", (long long)missing,
                        (long long)lane->extent.slices);
     return rc;

@@ -50,6 +50,7 @@ struct kernels_memory {
  *   begin    Announces a request before the first slice is ready. May be NULL.
  *   ready    After `begin`: slices first .. first + count - 1 are ready. Called from any thread
  *            on a CPU, and serially on a GPU.
+ *   queued   On a GPU, after `begin`: the upload of more rows is queued. May be NULL.
  *   run      Runs the request when every slice is ready, any number of times per job. Runs are
  *            serial; if they take turns, the thread that has the turn calls it.
  *
@@ -68,6 +69,7 @@ struct kernels_op {
     int (*ready)(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error);
     int (*run)(struct kernels_lane *lane, const void *request, struct error *error);
     void (*keep)(struct kernels_lane *lane, struct kernels_memory *memory);
+    int (*queued)(struct kernels_lane *lane, struct error *error);
 };
 
 struct kernels_device {
@@ -94,10 +96,10 @@ struct kernels_lane {
     void *voxels; /* of kernels_volume_begin */
     enum kernels_op_phase phase[KERNELS_OPS];
     void *state[KERNELS_OPS];
-    uint64_t *announced; /* one bit per slice */
-    size_t announced_words;
-    int64_t slices_ready; /* slices for which volume_ready has returned */
-    int64_t bytes;        /* host memory */
+    int64_t *rows_left; /* per slice, not announced yet */
+    size_t rows_left_capacity;
+    int64_t rows_ready; /* rows for which the backend's rows_ready has returned */
+    int64_t bytes;      /* host memory */
 };
 
 struct kernels_backend {
@@ -119,8 +121,9 @@ struct kernels_backend {
     /* Reserves the volume and the counted memory, and writes the start addresses into `memory`. The
      * lane must already hold the job's extent and pixel type. */
     int (*volume_begin)(struct kernels_lane *lane, struct kernels_memory *memory, void **voxels, struct error *error);
-    /* Passes slices to the operations that have begun (kernels_slices_arrived). */
-    int (*volume_ready)(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error);
+    /* Uploads rows first .. first + count - 1 of the volume, and passes slices to the operations that have begun
+     * (kernels_slices_arrived). NULL: lane.c passes complete slices. */
+    int (*rows_ready)(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error);
     const struct kernels_op *ops[KERNELS_OPS];
     /*
      * For lanes whose runs take turns, otherwise NULL. A run may leave the turn to others after it
@@ -159,7 +162,7 @@ int kernels_op_run(struct kernels_lane *lane, enum kernels_op_id id, const void 
  * check arguments of the volume's size. */
 int kernels_op_check(struct kernels_lane *lane, enum kernels_op_id id, struct error *error);
 
-/* For a backend's volume_ready. */
+/* For a backend's rows_ready. */
 int kernels_slices_arrived(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error);
 
 /* Returns -ENOMEM and sets the error to the size that does not fit. */

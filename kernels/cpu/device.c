@@ -188,7 +188,6 @@ const struct kernels_backend kernels_backend_cpu = {
     .lane_reserve = cpu_lane_reserve,
     .lane_enter = cpu_lane_enter,
     .volume_begin = cpu_volume_begin,
-    .volume_ready = kernels_slices_arrived,
     .ops =
         {
 #define OP(NAME, name) &cpu_##name##_op,

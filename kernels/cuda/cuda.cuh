@@ -79,11 +79,13 @@ struct cuda_lane {
     void *host_voxels;   /* pinned; the decoder's target */
     void *device_voxels; /* device copy, x fastest, tightly packed */
     int64_t slab_count;
-    int64_t *slab_missing; /* slices per slab not announced yet; atomic */
+    int64_t *slab_left; /* pieces per slab that are not queued yet */
     int64_t slab_capacity;
-    int64_t slab_pieces;   /* copies per slab: 1, or several of rows if a slice is large */
-    cudaEvent_t *uploaded; /* one per piece */
-    bool *piece_awaited;   /* `work` waits for the piece */
+    int64_t slab_pieces;    /* copies per slab: 1, or several of rows if a slice is large */
+    int64_t *piece_missing; /* rows per piece not announced yet; atomic */
+    cudaEvent_t *uploaded;  /* one per piece */
+    bool *piece_queued;     /* its upload is queued */
+    bool *piece_awaited;    /* `work` waits for the piece */
     int64_t piece_capacity;
     pthread_mutex_t turn; /* held by the thread that queues work; taken before `mutex` */
     bool *has_turn;       /* whether its last owner still holds it */
@@ -111,6 +113,9 @@ int cuda_await_slices(struct cuda_lane *lane, int64_t first, int64_t end, struct
 
 /* As cuda_await_slices, for rows of the whole volume: row y of slice z is z * rows + y. */
 int cuda_await_rows(struct cuda_lane *lane, int64_t first, int64_t end, struct error *error);
+
+/* Returns whether the upload of rows first .. end - 1 is queued. Call it from `queued` and `ready`. */
+bool cuda_rows_are_queued(const struct cuda_lane *lane, int64_t first, int64_t end);
 
 /* Makes the device current in the calling thread. Returns -EIO if the device has failed. */
 int cuda_enter(struct cuda_device *device, struct error *error);

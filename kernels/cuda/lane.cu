@@ -2,9 +2,10 @@
  * lane.cu - the CUDA backend: lanes, their memory, and the upload of a volume.
  *
  * A volume is divided into slabs of whole slices, each at least SLAB_BYTES if the volume is large
- * enough: smaller copies lose bandwidth. The thread that announces the last slice of a slab queues
- * its upload and the work that may begin with it. Uploads overlap with the kernels of earlier slabs
- * and with the decoding of later slices.
+ * enough: smaller copies lose bandwidth. Larger slices are uploaded in pieces of rows. The thread that
+ * announces the last row of a piece queues its upload. With the last piece of a slab, it also queues the
+ * work that may begin with the slab. Uploads overlap with the kernels of earlier slabs and with the
+ * decoding of later slices and rows.
  *
  * The current device belongs to a host thread, so that every entry must set it.
  */
@@ -261,7 +262,9 @@ cuda_lane_close(struct kernels_lane *base)
     close_streams(lane);
     pthread_mutex_destroy(&lane->mutex);
     pthread_mutex_destroy(&lane->turn);
-    free(lane->slab_missing);
+    free(lane->slab_left);
+    free(lane->piece_missing);
+    free(lane->piece_queued);
     free(lane->piece_awaited);
     free(lane->uploaded);
     free(lane);
@@ -340,8 +343,10 @@ cut_into_slabs(struct cuda_lane *lane, struct error *error)
     lane->slab_count = slabs;
     lane->slab_pieces = parts < 1 ? 1 : parts < extent->rows ? parts : extent->rows;
     const int64_t pieces = slabs * lane->slab_pieces;
-    if ((slabs > lane->slab_capacity && !lane_grow(&lane->slab_missing, lane->slab_capacity, slabs)) ||
-        (pieces > lane->piece_capacity && (!lane_grow(&lane->piece_awaited, lane->piece_capacity, pieces) ||
+    if ((slabs > lane->slab_capacity && !lane_grow(&lane->slab_left, lane->slab_capacity, slabs)) ||
+        (pieces > lane->piece_capacity && (!lane_grow(&lane->piece_missing, lane->piece_capacity, pieces) ||
+                                           !lane_grow(&lane->piece_queued, lane->piece_capacity, pieces) ||
+                                           !lane_grow(&lane->piece_awaited, lane->piece_capacity, pieces) ||
                                            !lane_grow(&lane->uploaded, lane->piece_capacity, pieces))))
         return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to keep track of slabs");
     lane->slab_capacity = slabs > lane->slab_capacity ? slabs : lane->slab_capacity;
@@ -349,10 +354,22 @@ cut_into_slabs(struct cuda_lane *lane, struct error *error)
         CUDA_TRY(cuda_device_of(&lane->base),
                  cudaEventCreateWithFlags(&lane->uploaded[lane->piece_capacity], cudaEventDisableTiming));
     for (int64_t i = 0; i < slabs; i++)
-        lane->slab_missing[i] = first_of_slab(lane, i + 1) - first_of_slab(lane, i);
-    for (int64_t i = 0; i < pieces; i++)
-        lane->piece_awaited[i] = false;
+        lane->slab_left[i] = lane->slab_pieces;
+    for (int64_t i = 0; i < pieces; i++) {
+        lane->piece_missing[i] = first_row_of(lane, i + 1) - first_row_of(lane, i);
+        lane->piece_queued[i] = lane->piece_awaited[i] = false;
+    }
     return 0;
+}
+
+bool
+cuda_rows_are_queued(const struct cuda_lane *lane, int64_t first, int64_t end)
+{
+    bool all = true;
+
+    for (int64_t i = piece_of(lane, first); first < end && i <= piece_of(lane, end - 1); i++)
+        all &= lane->piece_queued[i];
+    return all;
 }
 
 int
@@ -407,24 +424,33 @@ cuda_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void
     return 0;
 }
 
+/* Queues the upload of a piece, and the work that may begin with its slab. */
 static int
-queue_slab(struct cuda_lane *lane, int64_t slab, struct error *error)
+queue_piece(struct cuda_lane *lane, int64_t piece, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const int64_t first = first_of_slab(lane, slab), count = first_of_slab(lane, slab + 1) - first;
     const size_t row_bytes = (size_t)lane->base.extent.columns * image_pixel_size(lane->base.pixel);
+    const size_t offset = (size_t)first_row_of(lane, piece) * row_bytes;
+    const size_t end = (size_t)first_row_of(lane, piece + 1) * row_bytes;
+    const int64_t slab = piece / lane->slab_pieces, first = first_of_slab(lane, slab);
+    const int64_t count = first_of_slab(lane, slab + 1) - first;
     bool hinted = false; /* an operation begins its work before all slices are ready */
 
-    for (enum kernels_op_phase phase : lane->base.phase)
-        hinted |= phase == KERNELS_OP_BEGUN;
-    for (int64_t i = slab * lane->slab_pieces; i < (slab + 1) * lane->slab_pieces; i++) {
-        const size_t offset = (size_t)first_row_of(lane, i) * row_bytes;
+    CUDA_TRY(device, cudaMemcpyAsync((char *)lane->device_voxels + offset, (char *)lane->host_voxels + offset,
+                                     end - offset, cudaMemcpyHostToDevice, lane->upload));
+    CUDA_TRY(device, cudaEventRecord(lane->uploaded[piece], lane->upload));
+    lane->piece_queued[piece] = true;
+    for (int i = 0; i < KERNELS_OPS; i++) {
+        const struct kernels_op *op = lane->base.device->backend->ops[i];
+        const bool begun = lane->base.phase[i] == KERNELS_OP_BEGUN;
+        const int rc = begun && op->queued ? op->queued(&lane->base, error) : 0;
 
-        CUDA_TRY(device, cudaMemcpyAsync((char *)lane->device_voxels + offset, (char *)lane->host_voxels + offset,
-                                         (size_t)first_row_of(lane, i + 1) * row_bytes - offset, cudaMemcpyHostToDevice,
-                                         lane->upload));
-        CUDA_TRY(device, cudaEventRecord(lane->uploaded[i], lane->upload));
+        if (rc)
+            return rc;
+        hinted |= begun && !op->awaits;
     }
+    if (--lane->slab_left[slab] > 0)
+        return 0;
     if (hinted) {
         int rc = cuda_await_slices(lane, first, first + count, error);
 
@@ -434,23 +460,23 @@ queue_slab(struct cuda_lane *lane, int64_t slab, struct error *error)
     return kernels_slices_arrived(&lane->base, first, count, error);
 }
 
-/* The thread that completes a slab sees all other threads' writes to it. */
+/* The thread that completes a piece sees all other threads' writes to it. */
 static int
-volume_ready(struct kernels_lane *base, int64_t first, int64_t count, struct error *error)
+rows_ready(struct kernels_lane *base, int64_t first, int64_t count, struct error *error)
 {
     struct cuda_lane *lane = cuda_lane_of(base);
-    int64_t end = first + count;
+    const int64_t end = first + count;
 
     while (first < end) {
-        int64_t slab = slab_of(lane, first), next = first_of_slab(lane, slab + 1);
-        int64_t mine = (next < end ? next : end) - first;
+        const int64_t piece = piece_of(lane, first), next = first_row_of(lane, piece + 1);
+        const int64_t mine = (next < end ? next : end) - first;
 
-        if (__atomic_sub_fetch(&lane->slab_missing[slab], mine, __ATOMIC_ACQ_REL) == 0) {
+        if (__atomic_sub_fetch(&lane->piece_missing[piece], mine, __ATOMIC_ACQ_REL) == 0) {
             int rc = cuda_enter(cuda_device_of(base), error);
             if (rc)
                 return rc;
             pthread_mutex_lock(&lane->mutex);
-            rc = queue_slab(lane, slab, error);
+            rc = queue_piece(lane, piece, error);
             pthread_mutex_unlock(&lane->mutex);
             if (rc)
                 return rc;
@@ -471,7 +497,7 @@ const struct kernels_backend kernels_backend_cuda = {
     .lane_reserve = cuda_lane_reserve,
     .lane_enter = cuda_lane_enter,
     .volume_begin = cuda_volume_begin,
-    .volume_ready = volume_ready,
+    .rows_ready = rows_ready,
     .ops =
         {
 #define OP(NAME, name) &cuda_##name##_op,

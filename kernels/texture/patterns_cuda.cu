@@ -587,6 +587,10 @@ struct cuda_patterns {
     uint8_t *maps;                       /* of a part, padded */
     uint8_t *tight[TEXTURE_MAP_BATCHES]; /* packed, if requested */
     cudaEvent_t made[TEXTURE_MAP_BATCHES], fetched[TEXTURE_MAP_BATCHES];
+    struct texture_patterns ahead; /* of cuda_patterns_begin */
+    bool is_ahead;
+    size_t ahead_parts;  /* made so far */
+    uint8_t *ahead_maps; /* of the whole volume */
 };
 
 static struct cuda_patterns *
@@ -638,6 +642,19 @@ cuda_patterns_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->device, &own->maps, TEXTURE_PATTERNS * own->map_rows, own->map_pitch);
     for (int i = 0; i < TEXTURE_MAP_BATCHES; i++)
         cuda_take(&memory->device, &own->tight[i], (size_t)own->base.demand.maps * own->map_rows, own->map_pitch);
+}
+
+static void
+cuda_patterns_keep(struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    struct cuda_patterns *own = cuda_patterns_state(lane);
+    const size_t rows = (size_t)(lane->extent.rows * lane->extent.slices);
+
+    texture_patterns_keep(lane, memory);
+    own->is_ahead = false;
+    if (own->base.demand.ahead)
+        cuda_take(&memory->device, &own->ahead_maps, TEXTURE_PATTERNS * rows,
+                  ((size_t)lane->extent.columns + 3) / 4 * 4);
 }
 
 /* Parts that fit in a batch of maps: some slices, or some rows of one slice. */
@@ -692,15 +709,16 @@ queue_counts(struct cuda_lane *lane, const struct pattern_turn *turn, const stru
 
     for (size_t i = 0; i < turn->regions; i++) {
         const uint64_t *region = turn->request->regions[turn->first_region + i];
+        const uint64_t *held = cuda_region_bits(lane, region);
+        const uint64_t *on_device = held ? held + first * words_per_row : region ? own->counted.region : NULL;
 
-        if (region)
+        if (region && !held)
             CUDA_TRY(device,
                      cudaMemcpyAsync(own->counted.region, region + first * words_per_row,
                                      rows * words_per_row * sizeof(uint64_t), cudaMemcpyHostToDevice, lane->work));
         count_codes<<<(unsigned)device->multiprocessors * 2, COUNT_THREADS,
                       TEXTURE_PATTERNS * CODES * WARP * sizeof(uint32_t), lane->work>>>(
-            *job, region ? own->counted.region : NULL, (uint32_t)words_per_row,
-            own->counted.counts + i * TEXTURE_PATTERNS * CODES);
+            *job, on_device, (uint32_t)words_per_row, own->counted.counts + i * TEXTURE_PATTERNS * CODES);
         CUDA_LAUNCHED(device);
     }
     return 0;
@@ -737,18 +755,10 @@ queue_maps(struct cuda_lane *lane, const struct pattern_job *job, int slot, stru
     return 0;
 }
 
-/* Runs all parts. All work is in one stream, so that a part's codes are counted and packed before
- * the next part overwrites them. */
-static int
-run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, struct error *error)
+static struct pattern_job
+pattern_job_of(const struct cuda_lane *lane, const struct texture_patterns *request)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct pattern_parts parts = cut_into_parts(lane);
-    const struct texture_patterns *request = turn->request;
     struct pattern_job job = {};
-    struct pattern_rows *part = &job.part;
-    bool maps = false;
-    int rc = 0;
 
     job.voxels = lane->device_voxels;
     job.columns = (uint32_t)lane->base.extent.columns;
@@ -757,30 +767,156 @@ run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, struct error 
     job.strict = request->strict;
     job.integer_average = request->integer_average;
     job.threshold = request->threshold_millionths;
-    for (int p = 0; p < TEXTURE_PATTERNS; p++) {
-        if (request->wanted[p])
-            job.maps[p] = map_of(lane, cuda_patterns_state(&lane->base)->maps, p);
-        maps |= turn->maps && request->maps[p];
-    }
-    for (size_t i = 0; rc == 0 && i < parts.count; i++) {
-        part->first_slice = (uint32_t)(i / parts.across) * parts.slices_each;
-        part->slices = (uint32_t)texture_least(parts.slices_each, parts.slices - part->first_slice);
-        part->first = (uint32_t)(i % parts.across) * parts.rows_each;
-        part->rows = (uint32_t)texture_least(parts.rows_each, parts.rows - part->first);
-        /* The rows of voxels that the codes need. Other parts may still be on their way. */
-        const int64_t row = (int64_t)part->first_slice * job.row_count + part->first;
+    return job;
+}
 
-        rc = cuda_await_rows(lane, row, row + (int64_t)(part->slices - 1) * job.row_count + part->rows + 2, error);
-        if (rc)
+static struct pattern_rows
+part_of(const struct pattern_parts *parts, size_t i)
+{
+    struct pattern_rows part = {};
+
+    part.first_slice = (uint32_t)(i / parts->across) * parts->slices_each;
+    part.slices = (uint32_t)texture_least(parts->slices_each, parts->slices - part.first_slice);
+    part.first = (uint32_t)(i % parts->across) * parts->rows_each;
+    part.rows = (uint32_t)texture_least(parts->rows_each, parts->rows - part.first);
+    return part;
+}
+
+/* The rows of voxels that the codes of a part need. */
+struct pattern_needs {
+    int64_t first, end;
+};
+
+static struct pattern_needs
+needs_of(const struct pattern_job *job)
+{
+    const int64_t first = (int64_t)job->part.first_slice * job->row_count + job->part.first;
+
+    return {first, first + (int64_t)(job->part.slices - 1) * job->row_count + job->part.rows + 2};
+}
+
+/* Queues the codes of a part, once its rows of voxels are there. */
+static int
+queue_part_codes(struct cuda_lane *lane, const struct texture_patterns *request, struct pattern_job *job,
+                 struct error *error)
+{
+    const struct pattern_needs needs = needs_of(job);
+    const int rc = cuda_await_rows(lane, needs.first, needs.end, error);
+
+    if (rc)
+        return rc;
+    cuda_patterns_launch(request, job, lane->base.pixel, lane->work);
+    CUDA_LAUNCHED(cuda_device_of(&lane->base));
+    return 0;
+}
+
+/* Selects the memory for the codes of the job's part: of the whole volume, or of a batch. */
+static void
+place_codes(const struct cuda_lane *lane, const struct texture_patterns *request, bool ahead, struct pattern_job *job)
+{
+    const struct cuda_patterns *own = cuda_patterns_state(&lane->base);
+    const size_t rows = (size_t)(lane->base.extent.rows * lane->base.extent.slices);
+    const size_t first = (size_t)job->part.first_slice * (job->row_count - 2) + job->part.first;
+
+    for (int p = 0; p < TEXTURE_PATTERNS; p++) {
+        job->maps[p] = NULL;
+        if (request->wanted[p] && ahead)
+            job->maps[p] = own->ahead_maps + ((size_t)p * rows + first) * own->map_pitch;
+        else if (request->wanted[p])
+            job->maps[p] = map_of(lane, own->maps, p);
+    }
+}
+
+/* Queues the codes of the parts whose rows are being uploaded, in order. */
+static int
+patterns_go_ahead(struct kernels_lane *base, struct error *error)
+{
+    struct cuda_lane *lane = cuda_lane_of(base);
+    struct cuda_patterns *own = cuda_patterns_state(base);
+    const struct pattern_parts parts = cut_into_parts(lane);
+    struct pattern_job job = pattern_job_of(lane, &own->ahead);
+    int rc = 0;
+
+    while (rc == 0 && own->ahead_parts < parts.count) {
+        job.part = part_of(&parts, own->ahead_parts);
+        const struct pattern_needs needs = needs_of(&job);
+
+        if (!cuda_rows_are_queued(lane, needs.first, needs.end))
             break;
-        cuda_patterns_launch(request, &job, lane->base.pixel, lane->work);
-        CUDA_LAUNCHED(device);
-        rc = queue_counts(lane, turn, &job, error);
+        place_codes(lane, &own->ahead, true, &job);
+        rc = queue_part_codes(lane, &own->ahead, &job, error);
+        own->ahead_parts++;
+    }
+    return rc;
+}
+
+static int
+cuda_patterns_begin(struct kernels_lane *base, const void *given, struct error *error)
+{
+    struct cuda_patterns *own = cuda_patterns_state(base);
+
+    (void)error;
+    own->ahead = *(const struct texture_patterns *)given;
+    own->is_ahead = base->extent.columns >= WINDOW && base->extent.rows >= WINDOW;
+    own->ahead_parts = 0;
+    return 0;
+}
+
+/* All of it is in `queued`. */
+static int
+cuda_patterns_ready(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error)
+{
+    (void)lane;
+    (void)first;
+    (void)count;
+    (void)error;
+    return 0;
+}
+
+static int
+cuda_patterns_queued(struct kernels_lane *lane, struct error *error)
+{
+    return cuda_patterns_state(lane)->is_ahead ? patterns_go_ahead(lane, error) : 0;
+}
+
+/* Returns whether the codes of the request were made ahead. */
+static bool
+patterns_are_made(const struct cuda_patterns *own, const struct texture_patterns *request)
+{
+    bool same = own->is_ahead && request->threshold_millionths == own->ahead.threshold_millionths &&
+                request->strict == own->ahead.strict && request->integer_average == own->ahead.integer_average;
+
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        same &= request->wanted[p] == own->ahead.wanted[p] && !request->maps[p];
+    return same;
+}
+
+/* Runs all parts. All work is in one stream, so that a part's codes are counted and packed before
+ * the next part overwrites them. */
+static int
+run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, struct error *error)
+{
+    const struct pattern_parts parts = cut_into_parts(lane);
+    const struct texture_patterns *request = turn->request;
+    const bool made = patterns_are_made(cuda_patterns_state(&lane->base), request);
+    struct pattern_job job = pattern_job_of(lane, request);
+    bool maps = false;
+    int rc = 0;
+
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        maps |= turn->maps && request->maps[p];
+    for (size_t i = 0; rc == 0 && i < parts.count; i++) {
+        job.part = part_of(&parts, i);
+        place_codes(lane, request, made, &job);
+        if (!made)
+            rc = queue_part_codes(lane, request, &job, error);
+        if (rc == 0)
+            rc = queue_counts(lane, turn, &job, error);
         if (rc == 0 && maps)
             rc = queue_maps(lane, &job, (int)(i % TEXTURE_MAP_BATCHES), error);
     }
     if (rc == 0 && maps)
-        CUDA_TRY(device, cudaStreamSynchronize(lane->download));
+        CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->download));
     return rc;
 }
 
@@ -839,8 +975,9 @@ const struct kernels_op cuda_patterns_op = {
     /* .close = */ patterns_close,
     /* .needs = */ texture_patterns_needs,
     /* .place = */ cuda_patterns_place,
-    /* .begin = */ NULL,
-    /* .ready = */ NULL,
+    /* .begin = */ cuda_patterns_begin,
+    /* .ready = */ cuda_patterns_ready,
     /* .run = */ cuda_patterns_run,
-    /* .keep = */ texture_patterns_keep,
+    /* .keep = */ cuda_patterns_keep,
+    /* .queued = */ cuda_patterns_queued,
 };

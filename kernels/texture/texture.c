@@ -186,7 +186,9 @@ texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool pe
 
 /* ------------------------------------------------------------------------------ local patterns -- */
 
-const struct texture_patterns_demand texture_patterns_demands[TEXTURE_PATTERNS + 1] = {{0}, {1}, {2}, {3}};
+const struct texture_patterns_demand texture_patterns_demands[TEXTURE_PATTERNS + 1] = {
+    {.maps = 0}, {.maps = 1}, {.maps = 2}, {.maps = 3}};
+const struct texture_patterns_demand texture_patterns_demand_ahead = {.ahead = true};
 
 _Static_assert(TEXTURE_PATTERNS == 3, "there is a demand for each number of maps");
 
@@ -260,6 +262,19 @@ texture_patterns_run(struct kernels_lane *lane, const struct texture_patterns *r
     for (int i = 0; i < TEXTURE_PATTERNS; i++)
         state->maps[i] = request->maps[i] ? state->room[count++] : NULL;
     return kernels_op_run(lane, KERNELS_PATTERNS, request, error);
+}
+
+int
+texture_patterns_begin(struct kernels_lane *lane, const struct texture_patterns *request, struct error *error)
+{
+    const struct texture_patterns_state *state = kernels_state(lane, KERNELS_PATTERNS);
+    const int rc = check_patterns(request, error);
+
+    if (rc || !kernels_lane_beside(lane))
+        return rc;
+    if (!state->demand.ahead)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no room for patterns ahead");
+    return kernels_op_begin(lane, KERNELS_PATTERNS, request, error);
 }
 
 const uint8_t *

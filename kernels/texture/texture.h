@@ -199,11 +199,13 @@ int texture_zones_run(struct kernels_lane *lane, const struct texture_zones *req
  *   the listing.
  */
 struct texture_patterns_demand {
-    int maps; /* 0 .. TEXTURE_PATTERNS: max maps per run */
+    int maps;   /* 0 .. TEXTURE_PATTERNS: max maps per run */
+    bool ahead; /* on a GPU: room for the codes of the whole volume, for texture_patterns_begin; no maps */
 };
 
 /* Demands for each number of maps. */
 extern const struct texture_patterns_demand texture_patterns_demands[TEXTURE_PATTERNS + 1];
+extern const struct texture_patterns_demand texture_patterns_demand_ahead;
 
 struct texture_patterns {
     bool wanted[TEXTURE_PATTERNS];
@@ -222,6 +224,13 @@ struct texture_patterns {
 };
 
 int texture_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request, struct error *error);
+
+/*
+ * Makes the codes of rows as they are uploaded, on a GPU. Call it before the first slice is announced, with a demand `ahead`.
+ * Regions and histograms of this request are not used. Runs with the same patterns and settings then only count; others run
+ * as without it. Has no effect on the CPU.
+ */
+int texture_patterns_begin(struct kernels_lane *lane, const struct texture_patterns *request, struct error *error);
 
 /* Returns the map of the last run: one code per voxel not on an edge, x fastest. The lane owns it,
  * and it is valid until the next run. Returns NULL if it was not requested. */

@@ -211,6 +211,22 @@ START_TEST(every_slice_is_uploaded)
 END_TEST
 
 /* As every_slice_is_uploaded, with slices that are copied in pieces of rows. */
+/* Announces slices, or 3, 5 or 7 parts of each: from the bottom, or every other one first. */
+static void
+announce_in_parts(struct image_extent extent, int64_t way)
+{
+    const int64_t parts = 1 + way % 4 * 2;
+
+    if (parts == 1)
+        ck_assert_int_eq(kernels_volume_ready(gpu_lane, 0, extent.slices, NULL), 0);
+    for (int64_t i = 0; parts > 1 && i < extent.slices * parts; i++) {
+        const int64_t part = way % 2 ? parts - 1 - i % parts : i % parts * 2 % parts;
+        const int64_t first = part * extent.rows / parts, end = (part + 1) * extent.rows / parts;
+
+        ck_assert_int_eq(kernels_rows_ready(gpu_lane, i / parts, first, end - first, NULL), 0);
+    }
+}
+
 START_TEST(every_row_is_uploaded)
 {
     static const struct image_extent extents[] = {{16384, 3073, 1}, {16385, 2100, 2}};
@@ -230,7 +246,7 @@ START_TEST(every_row_is_uploaded)
             memset(memory, 0, (size_t)ref_voxels(extent) * sizeof(uint16_t));
             ((uint16_t *)memory)[row * extent.columns + ref_random_below(&random, extent.columns)] =
                 (uint16_t)(row + 1);
-            ck_assert_int_eq(kernels_volume_ready(gpu_lane, 0, extent.slices, NULL), 0);
+            announce_in_parts(extent, round);
             ck_assert_int_eq(kernels_volume_range(gpu_lane, none, &range, NULL), 0);
             ck_assert_int_eq(range.lo, 0);
             ck_assert_int_eq(range.hi, row + 1);

@@ -1027,6 +1027,72 @@ START_TEST(maps_are_computed_in_batches)
 
 END_TEST
 
+/* Announces a volume in both lanes: on the GPU by thirds of slices, the last ones first, after the patterns have begun. */
+static void
+begin_ahead(enum image_pixel pixel, struct image_extent extent, const struct texture_patterns *request)
+{
+    const struct texture_patterns none = {.threshold_millionths = 1};
+    struct kernels_demand demand = {REF_TEXTURE_DEMAND};
+    void *source = allocate(voxels_of(extent), image_pixel_size(pixel));
+
+    fill(RANDOM, pixel, extent, source);
+    for (int i = 0; i < 2; i++) {
+        void *voxels;
+
+        demand.of[KERNELS_PATTERNS] = i ? &texture_patterns_demand_ahead : &texture_patterns_demands[0];
+        ck_assert_int_eq(kernels_volume_begin(lanes[i], extent, pixel, &demand, &voxels, &error), 0);
+        memcpy(voxels, source, voxels_of(extent) * image_pixel_size(pixel));
+        ck_assert_int_eq(texture_patterns_begin(lanes[i], &none, &error), -EINVAL);
+        ck_assert_int_eq(texture_patterns_begin(lanes[i], request, &error), 0);
+        for (int64_t part = 0; part < 3 * extent.slices; part++) {
+            const int64_t third = 2 - part % 3, first = third * extent.rows / 3;
+
+            ck_assert_int_eq(kernels_rows_ready(lanes[i], extent.slices - 1 - part / 3, first,
+                                                (third + 1) * extent.rows / 3 - first, &error),
+                             0);
+        }
+        voxels_now = voxels;
+    }
+    pixel_now = pixel;
+    free(source);
+}
+
+/* Codes made during the upload are counted in any regions, held or not, and those of other settings are made as usual. */
+START_TEST(patterns_are_made_ahead)
+{
+    static const struct image_extent all[] = {{16384, 4200, 1}, {16383, 2101, 2}, {70, 90, 5}, {64, 3, 1}, {9, 2, 3}};
+    const struct image_extent extent = all[_i / 2];
+
+    random_state = (uint64_t)_i + 51;
+    uint64_t *region = make_region(SOME, extent);
+    const uint64_t *regions[] = {region, NULL, region};
+    struct texture_patterns request = {
+        .wanted = {true, _i % 2 == 0, true}, .threshold_millionths = 900000, .regions = regions, .region_count = 3};
+    static uint64_t values[65536];
+    uint64_t *counts[2];
+
+    begin_ahead(_i % 3 ? IMAGE_UINT16 : IMAGE_UINT8, extent, &request);
+    for (int way = 0; way < 4; way++) {
+        for (int i = 0; i < 2; i++) {
+            counts[i] = allocate(3 * TEXTURE_PATTERNS * 256, sizeof(uint64_t));
+            request.histograms = counts[i];
+            request.strict = way == 2;
+            if (way % 2)
+                hold(lanes[i], region, NULL);
+            else /* memory that operations share does not have the codes */
+                ck_assert_int_eq(texture_histogram_run(lanes[i], NULL, false, values, &error), 0);
+            ck_assert_msg(texture_patterns_run(lanes[i], &request, &error) == 0, "%s", error.message);
+            texture_region_release(lanes[i]);
+        }
+        assert_same(counts[0], counts[1], 3 * TEXTURE_PATTERNS * 256, "patterns ahead");
+        for (int i = 0; i < 2; i++)
+            free(counts[i]);
+    }
+    free(region);
+}
+
+END_TEST
+
 /* Pictures of one slice, with rows or columns as long as those of Hong 2018's largest. */
 START_TEST(pictures_are_the_cpus)
 {
@@ -1235,6 +1301,7 @@ make_suite(void)
         return suite;
     tcase_add_test(parity, matrices_are_computed_in_batches);
     tcase_add_test(parity, maps_are_computed_in_batches);
+    tcase_add_loop_test(parity, patterns_are_made_ahead, 0, 10);
     tcase_add_test(parity, large_images_are_the_cpus);
     tcase_add_test(parity, halves_do_not_overflow);
     if (getenv("NOCTULE_TEST_VOLUMES"))

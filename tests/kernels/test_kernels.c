@@ -306,6 +306,30 @@ START_TEST(slices_are_announced_once)
 
 END_TEST
 
+START_TEST(rows_are_announced_once)
+{
+    struct image_range range;
+
+    begin(0);
+    ck_assert_int_eq(kernels_rows_ready(lane, 3, 0, 1, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_rows_ready(lane, -1, 0, 1, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_rows_ready(lane, 0, -1, 1, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_rows_ready(lane, 0, 2, 3, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_rows_ready(lane, 0, 2, -1, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_rows_ready(lane, 0, 4, 0, NULL), 0);
+    ck_assert_int_eq(kernels_volume_ready(lane, 1, 2, NULL), 0);
+    ck_assert_int_eq(kernels_rows_ready(lane, 0, 3, 1, NULL), 0);
+    ck_assert_int_eq(kernels_rows_ready(lane, 0, 0, 2, NULL), 0);
+    ck_assert_int_eq(kernels_volume_range(lane, any, &range, &error), -EBUSY);
+    ck_assert_ptr_nonnull(strstr(error.message, "1 of 3 slices"));
+    ck_assert_int_eq(kernels_rows_ready(lane, 0, 2, 1, NULL), 0);
+    ck_assert_int_eq(kernels_rows_ready(lane, 0, 2, 1, NULL), -EALREADY);
+    ck_assert_int_eq(kernels_rows_ready(lane, 1, 0, 1, NULL), -EALREADY);
+    ck_assert_int_eq(kernels_volume_range(lane, (struct image_range){1, 0}, &range, &error), 0);
+}
+
+END_TEST
+
 /* Checks that a lane can run smaller and larger jobs in turn, also after a cancelled job. */
 START_TEST(a_lane_runs_consecutive_jobs)
 {
@@ -484,6 +508,7 @@ main(void)
     tcase_add_test(all, calls_out_of_order_are_refused);
     tcase_add_test(all, results_outside_the_request_are_refused);
     tcase_add_test(all, slices_are_announced_once);
+    tcase_add_test(all, rows_are_announced_once);
     tcase_add_test(all, a_lane_runs_consecutive_jobs);
     tcase_add_test(all, a_lane_reuses_its_memory_in_the_next_job);
     tcase_add_test(all, a_volume_needs_no_labels);
