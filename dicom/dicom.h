@@ -284,6 +284,12 @@ void dicom_pixels_choose(struct dicom_pixels *pixels, enum dicom_channel channel
  * instance->pixel, sign-extended from Bits Stored, with overlay bits masked out. A palette or a Modality LUT is
  * applied; rescale is not, and neither are VOI LUT and Presentation LUT. Codes: PIXELS_UNDECODABLE, FILE_TRUNCATED, FILE_UNREADABLE. */
 int dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination, struct error *error);
+/* As dicom_pixels_read, for `count` rows of a frame from row `first` on: all rows, or any of an image that can be read by
+ * rows. */
+int dicom_pixels_read_rows(struct dicom_pixels *pixels, int32_t frame, int32_t first, int32_t count, void *destination,
+                           struct error *error);
+/* Returns whether rows can be read apart: of native pixels that are not deflated, and no mosaic. */
+bool dicom_pixels_by_rows(const struct dicom_instance *instance);
 void dicom_pixels_close(struct dicom_pixels *pixels);
 /* Returns whether one reader should read all frames in order, because a frame needs those before
  * it, or needs the whole mosaic. */

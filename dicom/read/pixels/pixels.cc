@@ -47,17 +47,35 @@ frame_pixels(const struct dicom_instance &instance)
     return static_cast<size_t>(instance.rows) * static_cast<size_t>(instance.columns);
 }
 
-/* Byte range of a frame. A frame of bits may begin and end within a byte. */
+/* Rows of a frame. */
+struct Part {
+    int32_t frame, row, rows;
+};
+
+/* Max bytes of a part that needs memory of its own, unless a row has more. */
+constexpr int64_t part_bytes = 4 << 20;
+
+size_t
+part_pixels(const struct dicom_instance &instance, const Part &part)
+{
+    return static_cast<size_t>(part.rows) * static_cast<size_t>(instance.columns);
+}
+
+/* Byte range of a part. A part of bits may begin and end within a byte. */
 struct Span {
     int64_t begin, end;
 };
 
+/* `plane`: of colour samples by plane; else 0. */
 Span
-native_span(const struct dicom_instance &instance, int32_t frame)
+native_span(const struct dicom_instance &instance, const Part &part, int plane)
 {
-    const int64_t bits =
-        static_cast<int64_t>(frame_pixels(instance)) * instance.bits_allocated * std::max(instance.stored_samples, 1);
-    return {bits * frame / 8, (bits * (int64_t{frame} + 1) + 7) / 8};
+    const int64_t samples = std::max(instance.stored_samples, 1), each = samples > 1 && instance.planar ? 1 : samples;
+    const int64_t plane_pixels = static_cast<int64_t>(frame_pixels(instance));
+    const int64_t first =
+        samples * plane_pixels * part.frame + plane_pixels * plane + each * instance.columns * part.row;
+    const int64_t end = first + each * instance.columns * part.rows;
+    return {first * instance.bits_allocated / 8, (end * instance.bits_allocated + 7) / 8};
 }
 
 int
@@ -102,13 +120,12 @@ read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int
     return rc ? read_failed(pixels, rc, error) : 0;
 }
 
-/* Reads native bytes of a frame, in file order. */
+/* Reads native bytes in file order. */
 int
-read_native(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
+read_native(struct dicom_pixels &pixels, const Span &span, void *destination, struct error *error)
 {
-    const Span span = native_span(*pixels.instance, frame);
     if (pixels.syntax->deflated) {
-        /* Continues after the previous frame, or restarts. Only one inflated byte is kept. */
+        /* Continues after the previous part, or restarts. Only one inflated byte is kept. */
         auto *to = static_cast<uint8_t *>(destination);
         const bool shared = pixels.inflated > 0 && pixels.inflated == span.begin + 1;
         int64_t begin = span.begin;
@@ -136,17 +153,18 @@ read_native(struct dicom_pixels &pixels, int32_t frame, void *destination, struc
                      error);
 }
 
-/* Reads a frame of bits. These frames have no padding between them; the first pixel is the
- * lowest bit (PS3.5 8.1.1). */
+/* Reads bits. Frames have no padding between them; the first pixel is the lowest bit (PS3.5 8.1.1). */
 int
-read_bits(struct dicom_pixels &pixels, int32_t frame, uint8_t *destination, struct error *error)
+read_bits(struct dicom_pixels &pixels, const Part &part, uint8_t *destination, struct error *error)
 {
-    const Span span = native_span(*pixels.instance, frame);
-    const size_t count = frame_pixels(*pixels.instance);
+    const Span span = native_span(*pixels.instance, part, 0);
+    const size_t count = part_pixels(*pixels.instance, part);
     pixels.bytes.resize(static_cast<size_t>(span.end - span.begin));
-    if (const int rc = read_native(pixels, frame, pixels.bytes.data(), error))
+    if (const int rc = read_native(pixels, span, pixels.bytes.data(), error))
         return rc;
-    const size_t first = count * static_cast<size_t>(frame) % 8;
+    const size_t before = frame_pixels(*pixels.instance) * static_cast<size_t>(part.frame) +
+                          static_cast<size_t>(part.row) * static_cast<size_t>(pixels.instance->columns);
+    const size_t first = before % 8;
     for (size_t i = 0; i < count; i++)
         destination[i] = pixels.bytes[(first + i) / 8] >> (first + i) % 8 & 1;
     return 0;
@@ -155,9 +173,8 @@ read_bits(struct dicom_pixels &pixels, int32_t frame, uint8_t *destination, stru
 /* Reads 8-bit pixels in big-endian words, which have each pair swapped, also across the ends of
  * odd frames. */
 int
-read_swapped_bytes(const struct dicom_pixels &pixels, int32_t frame, uint8_t *destination, struct error *error)
+read_swapped_bytes(const struct dicom_pixels &pixels, const Span &span, uint8_t *destination, struct error *error)
 {
-    const Span span = native_span(*pixels.instance, frame);
     const int64_t first_word = span.begin & ~INT64_C(1);
     const int64_t after_word = (span.end + 1) & ~INT64_C(1);
     if (after_word > pixels.instance->pixel_length)
@@ -169,6 +186,14 @@ read_swapped_bytes(const struct dicom_pixels &pixels, int32_t frame, uint8_t *de
     for (int64_t i = span.begin; i < span.end; i++)
         destination[i - span.begin] = words[static_cast<size_t>((i - first_word) ^ 1)];
     return 0;
+}
+
+/* Reads native samples of 8 bits. */
+int
+read_bytes(struct dicom_pixels &pixels, const Span &span, uint8_t *destination, struct error *error)
+{
+    return pixels.swapped_words ? read_swapped_bytes(pixels, span, destination, error)
+                                : read_native(pixels, span, destination, error);
 }
 
 /* T is the type of the pixels, so that the second shift extends the sign, or zeros. */
@@ -190,9 +215,8 @@ shift(uint16_t *samples, size_t count, int left, int right)
 
 /* Shifts by High Bit, drops overlay bits, extends the sign from Bits Stored, in place. */
 void
-adjust(const struct dicom_instance &instance, uint16_t *samples)
+adjust(const struct dicom_instance &instance, uint16_t *samples, size_t count)
 {
-    const size_t count = frame_pixels(instance);
     const int left = 15 - instance.high_bit;
     const int right = 16 - instance.bits_stored;
     if (right == 0)
@@ -204,26 +228,26 @@ adjust(const struct dicom_instance &instance, uint16_t *samples)
 }
 
 int
-read_native_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
+read_native_part(struct dicom_pixels &pixels, const Part &part, void *destination, struct error *error)
 {
     const struct dicom_instance &instance = *pixels.instance;
-    const size_t count = frame_pixels(instance);
+    const size_t count = part_pixels(instance, part);
+    const Span span = native_span(instance, part, 0);
     if (instance.bits_allocated == 1)
-        return read_bits(pixels, frame, static_cast<uint8_t *>(destination), error);
+        return read_bits(pixels, part, static_cast<uint8_t *>(destination), error);
     if (instance.bits_allocated == 16) {
-        int rc = read_native(pixels, frame, destination, error);
+        int rc = read_native(pixels, span, destination, error);
         if (rc)
             return rc;
         auto *samples = static_cast<uint16_t *>(destination);
         if (pixels.syntax->big_endian)
             for (size_t i = 0; i < count; i++)
                 samples[i] = __builtin_bswap16(samples[i]);
-        adjust(instance, samples);
+        adjust(instance, samples, count);
         return 0;
     }
     uint8_t *bytes = static_cast<uint8_t *>(destination) + (instance.is_signed ? count : 0);
-    int rc = pixels.swapped_words ? read_swapped_bytes(pixels, frame, bytes, error)
-                                  : read_native(pixels, frame, bytes, error);
+    int rc = read_bytes(pixels, span, bytes, error);
     if (rc || !instance.is_signed)
         return rc;
     /* Widen signed pixels, read into the upper half, from the front. */
@@ -315,7 +339,7 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
         for (size_t i = 0; i < count; i++)
             static_cast<uint8_t *>(destination)[i] = static_cast<uint8_t>(samples[i]);
     else
-        adjust(instance, samples);
+        adjust(instance, samples, count);
     return 0;
 }
 
@@ -355,39 +379,51 @@ decode_colour(struct dicom_pixels &pixels, ColourSamples &samples)
     return "it is not compressed";
 }
 
-/* Decodes a frame of colour samples to one channel. */
+/* Reads native colour samples of a part to `decoded`. */
 int
-read_colour_frame(struct dicom_pixels &pixels, int32_t frame, uint8_t *destination, struct error *error)
+read_native_colour(struct dicom_pixels &pixels, const Part &part, ColourSamples &samples, struct error *error)
 {
     const struct dicom_instance &instance = *pixels.instance;
-    const size_t count = frame_pixels(instance);
+    const size_t count = part_pixels(instance, part);
+    const int planes = instance.planar ? instance.stored_samples : 1;
+    pixels.decoded.resize(count * static_cast<size_t>(instance.stored_samples));
+    uint8_t *to = pixels.decoded.data();
+    for (int plane = 0; plane < planes; plane++)
+        if (const int rc =
+                read_bytes(pixels, native_span(instance, part, plane), to + static_cast<size_t>(plane) * count, error))
+            return rc;
+    if (instance.planar)
+        samples = {to, to + count, to + 2 * count, 1};
+    else
+        samples = {to, to + 1, to + 2, 3};
+    return 0;
+}
+
+/* Decodes colour samples to one channel. */
+int
+read_colour_part(struct dicom_pixels &pixels, const Part &part, uint8_t *destination, struct error *error)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    const size_t count = part_pixels(instance, part);
     ColourSamples samples;
     if (pixels.syntax->codec == TRANSFER_NATIVE) {
-        pixels.decoded.resize(count * static_cast<size_t>(instance.stored_samples));
-        uint8_t *to = pixels.decoded.data();
-        const int rc =
-            pixels.swapped_words ? read_swapped_bytes(pixels, frame, to, error) : read_native(pixels, frame, to, error);
-        if (rc)
+        if (const int rc = read_native_colour(pixels, part, samples, error))
             return rc;
         if (instance.colour == DICOM_COLOUR_YBR_422) {
-            colour_convert_422(to, pixels.channel, count, destination);
+            colour_convert_422(samples.first, pixels.channel, count, destination);
             return 0;
         }
-        if (instance.planar)
-            samples = {to, to + count, to + 2 * count, 1};
-        else
-            samples = {to, to + 1, to + 2, 3};
     } else {
-        if (const int rc = read_fragments(pixels, frame, error))
+        if (const int rc = read_fragments(pixels, part.frame, error))
             return rc;
         if (const std::string why = decode_colour(pixels, samples); !why.empty())
-            return undecodable(pixels, frame, why, error);
+            return undecodable(pixels, part.frame, why, error);
     }
     colour_convert(samples, instance.colour == DICOM_COLOUR_YBR, pixels.channel, count, destination);
     return 0;
 }
 
-int read_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error);
+int read_part(struct dicom_pixels &pixels, const Part &part, void *destination, struct error *error);
 
 /* Reads the palette or the Modality LUT of the image from its header. */
 int
@@ -407,27 +443,57 @@ read_table(struct dicom_pixels &pixels, struct error *error)
 }
 
 int
-read_tabled_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
+read_tabled_part(struct dicom_pixels &pixels, const Part &part, void *destination, struct error *error)
 {
-    const size_t count = frame_pixels(pixels.plane);
+    const size_t count = part_pixels(pixels.plane, part);
     if (pixels.table.empty())
         if (const int rc = read_table(pixels, error))
             return rc;
     pixels.decoded.resize(count * image_pixel_size(pixels.plane.pixel));
-    if (const int rc = read_frame(pixels, frame, pixels.decoded.data(), error))
+    if (const int rc = read_part(pixels, part, pixels.decoded.data(), error))
         return rc;
     colour_apply_table(pixels.table, pixels.decoded.data(), pixels.plane.pixel, count, pixels.tabled->pixel,
                        destination);
     return 0;
 }
 
+/* Reads rows of a frame; of a compressed one, all of them. */
 int
-read_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
+read_part(struct dicom_pixels &pixels, const Part &part, void *destination, struct error *error)
 {
     if (pixels.instance->stored_samples > 1)
-        return read_colour_frame(pixels, frame, static_cast<uint8_t *>(destination), error);
-    return pixels.syntax->codec == TRANSFER_NATIVE ? read_native_frame(pixels, frame, destination, error)
-                                                   : read_compressed_frame(pixels, frame, destination, error);
+        return read_colour_part(pixels, part, static_cast<uint8_t *>(destination), error);
+    return pixels.syntax->codec == TRANSFER_NATIVE ? read_native_part(pixels, part, destination, error)
+                                                   : read_compressed_frame(pixels, part.frame, destination, error);
+}
+
+/* Returns the rows of a part: as many as fit into part_bytes, but all that must be read at once. */
+int32_t
+rows_at_once(const struct dicom_pixels &pixels)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    if (pixels.syntax->codec != TRANSFER_NATIVE || (pixels.syntax->deflated && instance.planar))
+        return instance.rows;
+    const int64_t row = int64_t{instance.columns} * std::max(instance.stored_samples, 1) * instance.bits_allocated;
+    const int64_t rows = part_bytes * 8 / row / 2 * 2; /* even, since two pixels of YBR_FULL_422 share samples */
+    return static_cast<int32_t>(std::min<int64_t>(std::max<int64_t>(rows, 2), instance.rows));
+}
+
+int
+read_rows(struct dicom_pixels &pixels, const Part &part, void *destination, struct error *error)
+{
+    const struct dicom_instance &given = pixels.tabled ? *pixels.tabled : *pixels.instance;
+    const size_t row_bytes = static_cast<size_t>(given.columns) * image_pixel_size(given.pixel);
+    const int32_t most = rows_at_once(pixels);
+    auto *to = static_cast<uint8_t *>(destination);
+    for (int32_t done = 0; done < part.rows; done += most) {
+        const Part own = {part.frame, part.row + done, std::min(most, part.rows - done)};
+        void *const rows = to + static_cast<size_t>(done) * row_bytes;
+        const int rc = pixels.tabled ? read_tabled_part(pixels, own, rows, error) : read_part(pixels, own, rows, error);
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 int
@@ -437,7 +503,7 @@ read_tile(struct dicom_pixels &pixels, int32_t tile, uint8_t *destination, struc
     const size_t pixel = image_pixel_size(mosaic.pixel);
     if (pixels.decoded.empty()) {
         std::vector<uint8_t> plane(frame_pixels(pixels.plane) * pixel);
-        if (const int rc = read_frame(pixels, 0, plane.data(), error))
+        if (const int rc = read_rows(pixels, {0, 0, pixels.plane.rows}, plane.data(), error))
             return rc;
         pixels.decoded = std::move(plane);
     }
@@ -453,6 +519,13 @@ read_tile(struct dicom_pixels &pixels, int32_t tile, uint8_t *destination, struc
 }
 
 } // namespace
+
+bool
+dicom_pixels_by_rows(const struct dicom_instance *instance)
+{
+    const struct transfer_syntax *syntax = transfer_find(instance->transfer_syntax_uid);
+    return instance->tile_columns == 0 && syntax && syntax->codec == TRANSFER_NATIVE && !syntax->deflated;
+}
 
 bool
 dicom_pixels_in_order(const struct dicom_instance *instance)
@@ -509,19 +582,30 @@ dicom_pixels_choose(struct dicom_pixels *pixels, enum dicom_channel channel)
 }
 
 int
-dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination, struct error *error)
+dicom_pixels_read_rows(struct dicom_pixels *pixels, int32_t frame, int32_t first, int32_t count, void *destination,
+                       struct error *error)
 {
     const struct dicom_instance *instance = pixels->mosaic ? pixels->mosaic : pixels->instance;
     if (frame < 0 || frame >= instance->frame_count)
         return error_set_files(error, -EINVAL, CODE_PIXELS_UNDECODABLE, instance->path, nullptr,
                                "%s has %d frames; there is no frame %d.", text_base_name(instance->path),
                                instance->frame_count, frame + 1);
+    if (first < 0 || count < 1 || count > instance->rows || first > instance->rows - count ||
+        (count < instance->rows && !dicom_pixels_by_rows(instance)))
+        return error_set_files(error, -EINVAL, CODE_PIXELS_UNDECODABLE, instance->path, nullptr,
+                               "%s has %d rows; rows %d to %d cannot be read apart.", text_base_name(instance->path),
+                               instance->rows, first + 1, first + count);
     return header_guard(instance->path, error, [&] {
-        if (pixels->tabled)
-            return read_tabled_frame(*pixels, frame, destination, error);
         return pixels->mosaic ? read_tile(*pixels, frame, static_cast<uint8_t *>(destination), error)
-                              : read_frame(*pixels, frame, destination, error);
+                              : read_rows(*pixels, {frame, first, count}, destination, error);
     });
+}
+
+int
+dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination, struct error *error)
+{
+    const struct dicom_instance *instance = pixels->mosaic ? pixels->mosaic : pixels->instance;
+    return dicom_pixels_read_rows(pixels, frame, 0, instance->rows, destination, error);
 }
 
 void

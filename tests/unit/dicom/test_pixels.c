@@ -6,6 +6,7 @@
 #include "tests/unit/suite.h"
 
 #include <check.h>
+#include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -163,6 +164,27 @@ write_native(const struct depth *depth, const char *syntax, const char *vr)
     bytes_free(&cells);
 }
 
+/* Reads rows apart, in each number. */
+static void
+check_rows(const struct depth *depth, const struct dicom_instance *instance, struct dicom_pixels *pixels, int32_t frame)
+{
+    struct error error;
+    ck_assert(dicom_pixels_by_rows(instance));
+    for (int32_t first = 0; first < NATIVE_ROWS; first++)
+        for (int32_t count = 1; first + count <= NATIVE_ROWS; count++) {
+            const unsigned size = (unsigned)count * NATIVE_COLUMNS;
+            void *values = malloc(size * image_pixel_size(instance->pixel));
+            ck_assert_ptr_nonnull(values);
+            ck_assert_int_eq(dicom_pixels_read_rows(pixels, frame, first, count, values, &error), 0);
+            check_values(depth, instance, values, (unsigned)(frame * NATIVE_ROWS + first) * NATIVE_COLUMNS, size);
+            free(values);
+        }
+    ck_assert_int_eq(dicom_pixels_read_rows(pixels, frame, 3, NATIVE_ROWS - 2, &frame, &error), -EINVAL);
+    ck_assert_int_eq(dicom_pixels_read_rows(pixels, frame, -1, 1, &frame, &error), -EINVAL);
+    ck_assert_int_eq(dicom_pixels_read_rows(pixels, frame, 0, 0, &frame, &error), -EINVAL);
+    ck_assert_int_eq(error.code, CODE_PIXELS_UNDECODABLE);
+}
+
 static void
 check_native(const struct depth *depth, const char *syntax, const char *vr)
 {
@@ -182,6 +204,7 @@ check_native(const struct depth *depth, const char *syntax, const char *vr)
         read_or_fail(pixels, order[k], values);
         check_values(depth, instance, values, (unsigned)order[k] * plane, plane);
         free(values);
+        check_rows(depth, instance, pixels, order[k]);
     }
     dicom_pixels_close(pixels);
     dicom_instance_free(instance);
@@ -229,6 +252,9 @@ START_TEST(deflated_pixels)
     read_or_fail(pixels, 0, values);
     for (unsigned i = 0; i < 200 * 200; i++)
         ck_assert_uint_eq(values[i], (uint16_t)(i * 7));
+    struct error error;
+    ck_assert(!dicom_pixels_by_rows(instance));
+    ck_assert_int_eq(dicom_pixels_read_rows(pixels, 0, 0, 100, values, &error), -EINVAL);
     dicom_pixels_close(pixels);
     dicom_instance_free(instance);
 }
