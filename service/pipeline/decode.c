@@ -10,18 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { DECODE_PIECE = 2 << 20 }; /* bytes of a large plane that a thread reads at a time */
+
+/* One plane, rows of one, or all planes of an instance whose frames must be read in order. */
+struct decode_round {
+    int32_t first, end; /* in the order of planes */
+    int32_t row, rows;
+};
+
 struct decoding {
     const struct decode_request *request;
-    size_t plane_bytes;
-    /*
-     * The planes, and the first plane of each round. A round is one plane, or all planes of an
-     * instance whose frames must be read in order.
-     */
-    int32_t *order, *rounds;
-    int32_t round_count;
-    atomic_llong done;
-    pthread_mutex_t lock; /* guards the following: the lowest plane that failed */
-    int64_t failed_plane;
+    size_t row_bytes;
+    int32_t *order; /* the planes */
+    struct decode_round *rounds;
+    int64_t round_count;
+    atomic_llong rows_done;
+    pthread_mutex_t lock; /* guards the following */
+    int64_t failed_row;   /* of the volume: the lowest that failed */
     int rc;
     struct error *error;
 };
@@ -33,11 +38,12 @@ struct open_reader {
 };
 
 static int
-decode_plane(struct decoding *decoding, int64_t z, struct open_reader *reader, struct error *error)
+decode_rows(struct decoding *decoding, int32_t z, const struct decode_round *round, struct open_reader *reader,
+            struct error *error)
 {
     const struct decode_request *request = decoding->request;
     const struct geometry_plane *plane = &request->stack->planes[z];
-    char *destination = (char *)request->voxels + (size_t)z * decoding->plane_bytes;
+    const size_t row = (size_t)z * (size_t)request->stack->rows + (size_t)round->row;
     int rc = 0;
     if (reader->instance != plane->instance) {
         dicom_pixels_close(reader->pixels);
@@ -49,8 +55,9 @@ decode_plane(struct decoding *decoding, int64_t z, struct open_reader *reader, s
         }
     }
     if (rc == 0)
-        rc = dicom_pixels_read(reader->pixels, plane->frame, destination, error);
-    return rc ? rc : kernels_volume_ready(request->lane, z, 1, error);
+        rc = dicom_pixels_read_rows(reader->pixels, plane->frame, round->row, round->rows,
+                                    (char *)request->voxels + row * decoding->row_bytes, error);
+    return rc ? rc : kernels_rows_ready(request->lane, z, round->row, round->rows, error);
 }
 
 /* ---- rounds ---- */
@@ -74,13 +81,39 @@ decode_compare(const void *left, const void *right, void *context)
     return of_a < 0 ? a - b : request->stack->planes[a].frame - request->stack->planes[b].frame;
 }
 
+/* Returns the number of pieces in which threads read a plane. */
+static int32_t
+decode_pieces(const struct decoding *decoding, int32_t z)
+{
+    const struct decode_request *request = decoding->request;
+    const int32_t rows = request->stack->rows;
+    const int64_t pieces = (int64_t)(decoding->row_bytes * (size_t)rows / DECODE_PIECE);
+    if (pieces < 2 || !dicom_pixels_by_rows(request->instances[request->stack->planes[z].instance]))
+        return 1;
+    return pieces < rows ? (int32_t)pieces : rows;
+}
+
+static void
+decode_add_rounds(struct decoding *decoding, int32_t first)
+{
+    const int32_t z = decoding->order[first], rows = decoding->request->stack->rows;
+    const int32_t pieces = decode_pieces(decoding, z);
+    for (int32_t i = 0; i < pieces; i++) {
+        const int32_t row = (int32_t)((int64_t)rows * i / pieces), end = (int32_t)((int64_t)rows * (i + 1) / pieces);
+        decoding->rounds[decoding->round_count++] = (struct decode_round){first, first + 1, row, end - row};
+    }
+}
+
 static int
 decode_plan(struct decoding *decoding, struct error *error)
 {
     const struct decode_request *request = decoding->request;
     const int32_t count = request->stack->plane_count;
+    int64_t most = 0;
+    for (int32_t z = 0; z < count; z++)
+        most += decode_pieces(decoding, z);
     decoding->order = calloc((size_t)count + 1, sizeof *decoding->order);
-    decoding->rounds = calloc((size_t)count + 1, sizeof *decoding->rounds);
+    decoding->rounds = calloc((size_t)most + 1, sizeof *decoding->rounds);
     if (!decoding->order || !decoding->rounds)
         return error_set_system(error, -ENOMEM, "decode the pixels");
     for (int32_t z = 0; z < count; z++)
@@ -89,40 +122,48 @@ decode_plan(struct decoding *decoding, struct error *error)
     for (int32_t i = 0, last = -1; i < count; i++) {
         const int32_t instance = decode_instance_in_order(request, decoding->order[i]);
         if (instance < 0 || instance != last)
-            decoding->rounds[decoding->round_count++] = i;
+            decode_add_rounds(decoding, i);
+        else
+            decoding->rounds[decoding->round_count - 1].end++;
         last = instance;
     }
-    decoding->rounds[decoding->round_count] = count;
     return 0;
 }
 
 /* ---- threads ---- */
 
-static bool
-decode_round(struct decoding *decoding, struct parallel *loop, int64_t round, struct open_reader *reader)
+static void
+decode_fail(struct decoding *decoding, int64_t row, int rc, const struct error *error)
 {
+    pthread_mutex_lock(&decoding->lock);
+    if (decoding->rc == 0 || row < decoding->failed_row) {
+        decoding->failed_row = row;
+        decoding->rc = rc;
+        *decoding->error = *error;
+    }
+    pthread_mutex_unlock(&decoding->lock);
+}
+
+static bool
+decode_round(struct decoding *decoding, struct parallel *loop, int64_t number, struct open_reader *reader)
+{
+    const struct geometry_stack *stack = decoding->request->stack;
     const struct pipeline_watch *watch = decoding->request->watch;
-    const double planes = (double)decoding->request->stack->plane_count;
+    const struct decode_round *round = &decoding->rounds[number];
     struct error error = {0};
-    for (int32_t i = decoding->rounds[round]; i < decoding->rounds[round + 1]; i++) {
+    for (int32_t i = round->first; i < round->end; i++) {
         if (parallel_stopped(loop))
             return false;
         const int32_t z = decoding->order[i];
-        const int rc = decode_plane(decoding, z, reader, &error);
+        const int rc = decode_rows(decoding, z, round, reader, &error);
         if (rc) {
-            pthread_mutex_lock(&decoding->lock);
-            if (decoding->rc == 0 || z < decoding->failed_plane) {
-                decoding->failed_plane = z;
-                decoding->rc = rc;
-                *decoding->error = error;
-            }
-            pthread_mutex_unlock(&decoding->lock);
+            decode_fail(decoding, (int64_t)z * stack->rows + round->row, rc, &error);
             parallel_fail(loop);
             return false;
         }
-        const double done = (double)(atomic_fetch_add(&decoding->done, 1) + 1);
+        const double done = (double)(atomic_fetch_add(&decoding->rows_done, round->rows) + round->rows);
         if (watch && watch->progress)
-            watch->progress(watch->context, "pixels", done / planes);
+            watch->progress(watch->context, "pixels", done / ((double)stack->plane_count * stack->rows));
     }
     return true;
 }
@@ -146,7 +187,7 @@ decode_stack(const struct decode_request *request, struct error *error)
         return image_file_decode(request, error);
     struct decoding decoding = {
         .request = request,
-        .plane_bytes = (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel),
+        .row_bytes = (size_t)stack->columns * image_pixel_size(stack->pixel),
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .error = error,
     };

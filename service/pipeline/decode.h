@@ -1,7 +1,8 @@
 /*
  * decode.h - decodes the planes of a stack in several threads, directly into the lane's volume.
  *
- * The thread that decoded a plane announces it to the lane, so computing overlaps with decoding.
+ * The thread that decoded a plane, or rows of a large one, announces them to the lane, so upload and computing overlap
+ * with decoding.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_DECODE_H
 #define NOCTULE_SERVICE_PIPELINE_DECODE_H
@@ -22,7 +23,7 @@ struct decode_request {
     const struct pipeline_watch *watch;
 };
 
-/* Returns 0, -ECANCELED when stopped, or -errno with the error of the lowest plane that failed. */
+/* Returns 0, -ECANCELED when stopped, or -errno with the error of the lowest plane, and of its lowest rows, that failed. */
 int decode_stack(const struct decode_request *request, struct error *error);
 
 #endif

@@ -4,6 +4,8 @@
 #include "tests/unit/dicom/deflated.h"
 #include "tests/unit/dicom/peek_sample.h"
 
+#include <errno.h>
+#include <unistd.h>
 #include <zlib.h>
 
 enum {
@@ -89,6 +91,7 @@ bytes_of_one_pass(const struct dicom_instance *instance)
     return inflated;
 }
 
+/* Decodes a stack, and compares each voxel. Returns the inflated bytes. */
 static int64_t
 bytes_of_decoding(struct dicom_instance *instance, const struct geometry_stack *stack)
 {
@@ -136,11 +139,61 @@ START_TEST(a_deflated_volume_is_inflated_once)
 
 END_TEST
 
+enum { WIDE = 1300, HIGH = 4097 }; /* several pieces */
+
+/* Rows of a large slice are read in several threads, and must all be where they belong. */
+START_TEST(a_large_slice_is_read_in_pieces)
+{
+    static const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
+    const struct kernels_device_options options = {.backend = "cpu", .threads = 1};
+    const struct kernels_demand demand = {.of = {NULL}};
+    const struct image_extent extent = {WIDE, HIGH, 1};
+    struct kernels_device *device;
+    struct kernels_lane *lane;
+    struct geometry_series *series;
+    struct error error;
+    void *voxels;
+    uint16_t *cells = malloc((size_t)WIDE * HIGH * sizeof *cells);
+    ck_assert_ptr_nonnull(cells);
+    for (size_t i = 0; i < (size_t)WIDE * HIGH; i++)
+        cells[i] = (uint16_t)(i * i % 4093);
+    struct sample_image image = SAMPLE_IMAGE;
+    image.rows = HIGH;
+    image.columns = WIDE;
+    image.pixels = cells;
+    image.pixel_size = (size_t)WIDE * HIGH * sizeof *cells;
+    sample_write(&image, path);
+    struct dicom_instance *instance = peek_or_fail();
+    ck_assert_int_eq(geometry_group(&instance, 1, &limits, &series, &error), 0);
+    ck_assert_int_eq(series->stack_count, 1);
+    ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
+    ck_assert_int_eq(kernels_lane_open(device, &lane, &error), 0);
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, series->stacks[0].pixel, &demand, &voxels, &error), 0);
+    struct decode_request request = {
+        .instances = &instance, .stack = &series->stacks[0], .lane = lane, .voxels = voxels, .threads = THREADS};
+    ck_assert_int_eq(decode_stack(&request, &error), 0);
+    ck_assert_int_eq(memcmp(voxels, cells, image.pixel_size), 0);
+    /* The lane has all rows, each once. */
+    ck_assert_int_eq(kernels_rows_ready(lane, 0, 0, 1, &error), -EALREADY);
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, series->stacks[0].pixel, &demand, &voxels, &error), 0);
+    ck_assert_int_eq(truncate(path, instance->file_size - 4000), 0);
+    ck_assert_int_ne(decode_stack(&request, &error), 0);
+    ck_assert_int_eq(error.code, CODE_FILE_UNREADABLE);
+    kernels_lane_close(lane);
+    kernels_device_close(device);
+    geometry_series_free(series);
+    dicom_instance_free(instance);
+    free(cells);
+}
+
+END_TEST
+
 int
 main(void)
 {
     Suite *suite = suite_create("pipeline_decode");
     TCase *tests = new_case(suite, "decode");
     tcase_add_test(tests, a_deflated_volume_is_inflated_once);
+    tcase_add_test(tests, a_large_slice_is_read_in_pieces);
     return suite_run(suite);
 }
