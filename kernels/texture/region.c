@@ -150,9 +150,19 @@ texture_region_release(struct kernels_lane *lane)
     held->level_of = NULL;
 }
 
+const struct texture_region_state *
+texture_region_held(const struct kernels_lane *lane, const uint64_t *region)
+{
+    const struct texture_region_state *held = kernels_state(lane, KERNELS_REGION);
+
+    return region && held->bits == region && lane->phase[KERNELS_REGION] != KERNELS_OP_ABSENT ? held : NULL;
+}
+
 int
 texture_region_hold(struct kernels_lane *lane, const uint64_t *region, struct error *error)
 {
+    if (texture_region_held(lane, region))
+        return 0;
     texture_region_release(lane);
     return region ? kernels_op_run(lane, KERNELS_REGION, &(struct texture_hold){.bits = region}, error) : 0;
 }
@@ -166,14 +176,6 @@ texture_levels_hold(struct kernels_lane *lane, const struct texture_levels *leve
     return levels->table_count == 1
                ? kernels_op_run(lane, KERNELS_REGION, &(struct texture_hold){.level_of = levels->level_of}, error)
                : 0;
-}
-
-const struct texture_region_state *
-texture_region_held(const struct kernels_lane *lane, const uint64_t *region)
-{
-    const struct texture_region_state *held = kernels_state(lane, KERNELS_REGION);
-
-    return region && held->bits == region && lane->phase[KERNELS_REGION] != KERNELS_OP_ABSENT ? held : NULL;
 }
 
 void

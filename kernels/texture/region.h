@@ -27,8 +27,8 @@ struct texture_box {
 void texture_box_of(const uint64_t *region, const struct image_extent *extent, struct texture_box *box);
 
 /*
- * Holds a region of the lane's volume, or releases it for NULL, which needs none. The bits must not
- * change until the region is released, another one is held, or the next volume begins. Returns
+ * Holds a region of the lane's volume, or releases it for NULL, which needs none. To hold the held region again has no
+ * effect. The bits must not change until the region is released, another one is held, or the next volume begins. Returns
  * -EINVAL without a demand for KERNELS_REGION, and -EBUSY if a slice is not announced.
  */
 int texture_region_hold(struct kernels_lane *lane, const uint64_t *region, struct error *error);

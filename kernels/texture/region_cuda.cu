@@ -5,7 +5,8 @@
 #include <string.h>
 
 enum {
-    READ_SLICES = 8, /* per thread at a time */
+    READ_SLICES = 8,       /* per thread at a time */
+    READ_WORDS = 64 << 10, /* of a larger slice */
     PULL_THREADS = 256,
     PULL_BLOCKS = 4 /* per multiprocessor */
 };
@@ -45,11 +46,30 @@ struct region_reading {
     const struct image_extent *extent;
     const uint64_t *bits;
     struct cuda_region *own;
+    int64_t bands; /* parts per slice, if slices are large; else 1 */
     pthread_mutex_t mutex;
     struct texture_box_ends ends; /* of all slices read so far */
 };
 
-/* Reads part i of the slices once, for the box and for the copy. */
+/* Reads band i of a slice's rows. */
+static void
+region_read_band(const struct region_reading *reading, int64_t i, struct texture_box_ends *ends)
+{
+    const int64_t z = i / reading->bands, rows = reading->extent->rows;
+    const int64_t first = i % reading->bands * rows / reading->bands;
+    const int64_t end = (i % reading->bands + 1) * rows / reading->bands;
+    const size_t row_words = reading->own->words / (size_t)rows;
+    const size_t at = (size_t)z * reading->own->words + (size_t)first * row_words;
+    const struct image_extent band = {reading->extent->columns, end - first, 1};
+
+    if (texture_box_add_slice(reading->bits + at, &band, z, ends)) {
+        ends->first[1] += first;
+        ends->last[1] += first;
+    }
+    memcpy(reading->own->host_bits + at, reading->bits + at, (size_t)(end - first) * row_words * sizeof(uint64_t));
+}
+
+/* Reads part i of the slices, or of a slice's rows, once: for the box and for the copy. */
 static void
 region_read_part(void *context, int64_t i)
 {
@@ -58,7 +78,10 @@ region_read_part(void *context, int64_t i)
     struct texture_box_ends ends;
 
     texture_box_begin(&ends);
-    for (int64_t z = i * READ_SLICES; z < (i + 1) * READ_SLICES && z < reading->extent->slices; z++) {
+    if (reading->bands > 1)
+        region_read_band(reading, i, &ends);
+    for (int64_t z = i * READ_SLICES; reading->bands == 1 && z < (i + 1) * READ_SLICES && z < reading->extent->slices;
+         z++) {
         const uint64_t *slice = reading->bits + (size_t)z * words;
 
         (void)texture_box_add_slice(slice, reading->extent, z, &ends);
@@ -99,10 +122,13 @@ cuda_region_run(struct kernels_lane *base, const void *given, struct error *erro
         own->held.level_of = hold->level_of;
         return 0;
     }
-    struct region_reading reading = {&base->extent, hold->bits, own, PTHREAD_MUTEX_INITIALIZER};
+    const int64_t slices = base->extent.slices;
+    const size_t bands = texture_most(1, texture_least(own->words / READ_WORDS, (size_t)base->extent.rows));
+    struct region_reading reading = {&base->extent, hold->bits, own, (int64_t)bands, PTHREAD_MUTEX_INITIALIZER};
 
     texture_box_begin(&reading.ends);
-    cpu_pool_for(device->pool, (base->extent.slices + READ_SLICES - 1) / READ_SLICES, region_read_part, &reading);
+    cpu_pool_for(device->pool, reading.bands > 1 ? slices * reading.bands : (slices + READ_SLICES - 1) / READ_SLICES,
+                 region_read_part, &reading);
     texture_box_end(&reading.ends, &own->held.box);
     const size_t first = (size_t)own->held.box.first[2] * own->words,
                  count = (size_t)own->held.box.size[2] * own->words;

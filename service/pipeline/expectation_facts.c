@@ -4,6 +4,10 @@
 #include "service/common/parallel.h"
 #include "service/pipeline/components.h"
 
+#include "base/error.h"
+#include "kernels/texture/region.h"
+#include "kernels/texture/texture.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -121,7 +125,7 @@ slice_add_row(struct expect_slice *slice, struct slice_values *values, const str
     const struct expect_volume *volume = facts->volume;
     const bool is_wide = image_pixel_size(volume->pixel) == sizeof(uint16_t);
     for (int64_t w = 0; w < facts->mask->words_per_row; w++) {
-        if (is_wide)
+        if (is_wide && !volume->counts)
             slice_values_add(values, (const uint16_t *)volume->voxels + begin + 64 * w, volume->extent.columns - 64 * w,
                              row[w]);
         for (uint64_t bits = row[w]; bits;) {
@@ -129,7 +133,7 @@ slice_add_row(struct expect_slice *slice, struct slice_values *values, const str
             const uint64_t behind = ~(bits >> first);
             const int count = behind ? __builtin_ctzll(behind) : 64;
             const int64_t x = 64 * w + first;
-            if (!is_wide)
+            if (!is_wide && !volume->counts)
                 slice_add_run(slice, volume, begin + x, count);
             slice->voxels += count;
             slice->columns += count * (2 * x + count - 1) / 2;
@@ -219,17 +223,24 @@ box_is_empty(const struct expect_window *box)
     return box->last[0] < box->first[0];
 }
 
-static void
-slice_look(const struct expect_facts *facts, int64_t z)
+static struct expect_slice
+slice_none(void)
+{
+    return (struct expect_slice){.box = {{INT64_MAX, INT64_MAX}, {-1, -1}}, .lowest = INT32_MAX, .highest = INT32_MIN};
+}
+
+/* Measures rows first .. end - 1 of a slice. */
+static struct expect_slice
+slice_look(const struct expect_facts *facts, int64_t z, int64_t first_row, int64_t end_row)
 {
     const struct expect_volume *volume = facts->volume;
     const struct image_extent *extent = &volume->extent;
     const struct expect_window whole = {{0, 0}, {extent->columns - 1, extent->rows - 1}};
     const struct expect_window *window = volume->windows ? &volume->windows[z] : &whole;
-    struct expect_slice slice = {.box = {{INT64_MAX, INT64_MAX}, {-1, -1}}, .lowest = INT32_MAX, .highest = INT32_MIN};
+    struct expect_slice slice = slice_none();
     struct expect_window *box = &slice.box;
     struct slice_values values = slice_values_none(volume->pixel);
-    for (int64_t y = 0; y < extent->rows; y++) {
+    for (int64_t y = first_row; y < end_row; y++) {
         const int64_t at = z * extent->rows + y;
         const uint64_t *row = facts->mask->bits + at * facts->mask->words_per_row;
         int64_t first, last;
@@ -248,18 +259,73 @@ slice_look(const struct expect_facts *facts, int64_t z)
                 slice.contact[face] +=
                     face == EXPECT_FACE_FIRST_ROW || face == EXPECT_FACE_LAST_ROW ? slice.voxels - before : 1;
     }
-    if (image_pixel_size(volume->pixel) == sizeof(uint16_t))
+    if (image_pixel_size(volume->pixel) == sizeof(uint16_t) && !volume->counts)
         slice_add_values(&slice, &values);
-    facts->slices[z] = slice;
+    return slice;
+}
+
+/* Adds a band of the slice. */
+static void
+slice_add_band(struct expect_slice *slice, const struct expect_slice *band)
+{
+    for (int axis = 0; axis < 2; axis++) {
+        const int64_t first = band->box.first[axis], last = band->box.last[axis];
+        slice->box.first[axis] = first < slice->box.first[axis] ? first : slice->box.first[axis];
+        slice->box.last[axis] = last > slice->box.last[axis] ? last : slice->box.last[axis];
+    }
+    slice->faces |= band->faces;
+    slice->voxels += band->voxels;
+    slice->stored += band->stored;
+    slice->lowest = band->lowest < slice->lowest ? band->lowest : slice->lowest;
+    slice->highest = band->highest > slice->highest ? band->highest : slice->highest;
+    slice->columns += band->columns;
+    slice->rows += band->rows;
+    for (int face = 0; face < EXPECT_FACES; face++)
+        slice->contact[face] += band->contact[face];
+}
+
+/* Counts the values of a mask of one slice in the lane. The sum of integers is that of slice_look(). */
+static int
+slice_count_values(const struct expect_facts *facts, struct expect_slice *slice, struct error *error)
+{
+    const struct expect_volume *volume = facts->volume;
+    const struct image_range limits = image_pixel_range(volume->pixel);
+    const size_t values = (size_t)(limits.hi - limits.lo) + 1;
+    uint64_t *counts = calloc(values, sizeof *counts);
+    int rc = counts ? texture_region_hold(volume->lane, facts->mask->bits, error)
+                    : error_set_system(error, -ENOMEM, "measure the segments");
+    if (rc == 0)
+        rc = texture_histogram_run(volume->lane, facts->mask->bits, false, counts, error);
+    for (size_t i = 0; i < values && rc == 0; i++) {
+        const int32_t value = limits.lo + (int32_t)i;
+        if (counts[i] == 0)
+            continue;
+        slice->stored += value * (int64_t)counts[i];
+        slice->lowest = value < slice->lowest ? value : slice->lowest;
+        slice->highest = value;
+    }
+    free(counts);
+    return rc;
 }
 
 /* -------------------------------------------------------------------------------- all slices -- */
 
-/* Masks whose slices are measured, in turn: those of a volume then find its values in the cache. */
+enum { FACTS_BAND = 1 << 20, FACTS_BANDS = 64 }; /* voxels of a band, or more; max bands per slice */
+
+/* Masks whose bands are measured, in turn: those of a volume then find its values in the cache. */
 struct facts_pass {
     struct expect_facts *of;
     int64_t count;
 };
+
+/* Returns the number of bands of rows of each slice. */
+static int64_t
+facts_bands(const struct expect_facts *facts)
+{
+    const struct image_extent *extent = &facts->volume->extent;
+    const int64_t bands = image_slice_voxels(extent) / FACTS_BAND, most = bands < FACTS_BANDS ? bands : FACTS_BANDS;
+    return most < 1 ? 1 : most < extent->rows ? most : extent->rows;
+}
 
 static void
 facts_share(struct parallel *loop, void *context)
@@ -268,26 +334,48 @@ facts_share(struct parallel *loop, void *context)
     int64_t round;
     while (parallel_take(loop, &round)) {
         const struct expect_facts *facts = &pass->of[round % pass->count];
-        if (facts->mask && round / pass->count < facts->volume->extent.slices)
-            slice_look(facts, round / pass->count);
+        const int64_t i = round / pass->count, bands = facts->mask ? facts_bands(facts) : 1,
+                      rows = facts->volume->extent.rows;
+        if (facts->mask && i < facts->volume->extent.slices * bands)
+            facts->slices[i] = slice_look(facts, i / bands, i % bands * rows / bands, (i % bands + 1) * rows / bands);
     }
 }
 
+/* Joins the bands of each slice. */
+static int
+facts_join(const struct expect_facts *facts, struct error *error)
+{
+    const int64_t bands = facts_bands(facts);
+    int rc = 0;
+    for (int64_t z = 0; z < facts->volume->extent.slices; z++) {
+        struct expect_slice slice = facts->slices[z * bands];
+        for (int64_t band = 1; band < bands; band++)
+            slice_add_band(&slice, &facts->slices[z * bands + band]);
+        facts->slices[z] = slice;
+    }
+    if (facts->volume->counts)
+        rc = slice_count_values(facts, facts->slices, error);
+    return rc;
+}
+
 int
-expect_facts_find(struct expect_facts *facts, size_t count, int threads)
+expect_facts_find(struct expect_facts *facts, size_t count, int threads, struct error *error)
 {
     struct facts_pass pass = {facts, (int64_t)count};
     int64_t most = 0;
+    int rc = 0;
     for (size_t i = 0; i < count; i++) {
-        const int64_t slices = facts[i].mask ? facts[i].volume->extent.slices : 0;
-        facts[i].slices = malloc((size_t)slices * sizeof *facts[i].slices + 1);
+        const int64_t bands = facts[i].mask ? facts[i].volume->extent.slices * facts_bands(&facts[i]) : 0;
+        facts[i].slices = malloc((size_t)bands * sizeof *facts[i].slices + 1);
         if (!facts[i].slices)
-            return -ENOMEM;
-        most = slices > most ? slices : most;
+            return error_set_system(error, -ENOMEM, "measure the segments");
+        most = bands > most ? bands : most;
     }
     struct parallel loop = {.count = most * pass.count, .body = facts_share, .context = &pass};
     parallel_run(&loop, threads);
-    return 0;
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = facts[i].mask ? facts_join(&facts[i], error) : 0;
+    return rc;
 }
 
 void

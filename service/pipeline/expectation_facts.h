@@ -1,6 +1,6 @@
 /*
  * expectation_facts.h - measures the mask of a segment: box, centroid, touched faces, values and
- * the number of components. Several threads share one pass over the slices of all masks.
+ * the number of components. Several threads share one pass over the slices of all masks, and over bands of large slices.
  *
  * All results are exact: voxels are counted and values are summed as stored integers, one sum per
  * slice.
@@ -41,8 +41,9 @@ struct expect_facts {
     struct expect_slice *slices;
 };
 
-/* Fills the results of `count` masks. Returns 0 or -ENOMEM; call expect_facts_clear() in both cases. */
-int expect_facts_find(struct expect_facts *facts, size_t count, int threads);
+/* Fills the results of `count` masks. Returns 0, -ENOMEM, or the error of a backend; call expect_facts_clear() also after an
+ * error. */
+int expect_facts_find(struct expect_facts *facts, size_t count, int threads, struct error *error);
 void expect_facts_clear(struct expect_facts *facts, size_t count);
 
 /* Counts the components of a mask. Returns 0 or -ENOMEM. */

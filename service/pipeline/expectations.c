@@ -286,11 +286,11 @@ expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *v
         (struct expect_breaches){.at = calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 2, sizeof *breaches->at)};
     struct expect_facts *facts = calloc(FACTS * pipeline->segment_count + 1, sizeof *facts);
     const size_t masks = facts ? FACTS * pipeline->segment_count : 0;
-    int rc = 0;
+    int rc;
     for (size_t i = 0; i < masks / FACTS; i++)
         look_choose(&pipeline->segments[i], i, volume, coarse ? &blocks : NULL, &facts[FACTS * i]);
-    if (!breaches->at || !facts || expect_facts_find(facts, masks, volume->threads))
-        rc = error_set_system(error, -ENOMEM, "measure the segments");
+    rc = breaches->at && facts ? expect_facts_find(facts, masks, volume->threads, error)
+                               : error_set_system(error, -ENOMEM, "measure the segments");
     for (; rc == 0 && look.segment < pipeline->segment_count; look.segment++)
         rc = look_at_segment(&look, &facts[FACTS * look.segment], &measures[look.segment]);
     if (rc == 0 && volume->doubt && volume->doubt[0]) {

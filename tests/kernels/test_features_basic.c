@@ -189,7 +189,7 @@ START_TEST(regions)
                         last[i] = at[i] > last[i] ? at[i] : last[i];
                     }
                 }
-        shape_place_of(bits, &extent, &place);
+        shape_place_of(NULL, bits, &extent, &place);
         ck_assert_int_eq(place.voxels, count);
         for (int i = 0; i < 3; i++) {
             ck_assert_int_eq(place.sum[i], sum[i]);

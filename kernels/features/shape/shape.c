@@ -113,19 +113,63 @@ shape_place_read_row(const uint64_t *bits, int64_t columns, int64_t y, int64_t z
     place->product[2] += (shape_product)at[0] * y;
 }
 
-void
-shape_place_of(const uint64_t *bits, const struct image_extent *extent, struct shape_place *place)
+enum { SHAPE_PARTS = 32, SHAPE_WORDS = 64 << 10 /* a part has more */ };
+
+/* The rows of a region, in parts that threads take in turn. */
+struct shape_reading {
+    const uint64_t *bits;
+    const struct image_extent *extent;
+    int64_t parts;
+    struct shape_place places[SHAPE_PARTS];
+};
+
+static void
+shape_place_begin(const struct image_extent *extent, struct shape_place *place)
 {
-    const int64_t words = (extent->columns + WORD - 1) / WORD;
-
     *place = (struct shape_place){.first = {extent->columns, extent->rows, extent->slices}, .last = {-1, -1, -1}};
-    for (int64_t z = 0; z < extent->slices; z++) {
-        const uint64_t *slice = bits ? bits + z * extent->rows * words : NULL;
+}
 
-        if (slice && !texture_slice_has_bits(slice, extent->rows * words))
+static void
+shape_read_part(void *context, int64_t part)
+{
+    struct shape_reading *reading = context;
+    const struct image_extent *extent = reading->extent;
+    const int64_t rows = extent->rows * extent->slices, words = (extent->columns + WORD - 1) / WORD;
+    const int64_t end = rows * (part + 1) / reading->parts;
+
+    shape_place_begin(extent, &reading->places[part]);
+    for (int64_t row = rows * part / reading->parts, next; row < end; row = next) {
+        const int64_t z = row / extent->rows, slice_end = (z + 1) * extent->rows;
+
+        next = slice_end < end ? slice_end : end;
+        if (reading->bits && !texture_slice_has_bits(reading->bits + row * words, (next - row) * words))
             continue;
-        for (int64_t y = 0; y < extent->rows; y++)
-            shape_place_read_row(slice ? slice + y * words : NULL, extent->columns, y, z, place);
+        for (; row < next; row++)
+            shape_place_read_row(reading->bits ? reading->bits + row * words : NULL, extent->columns,
+                                 row - z * extent->rows, z, &reading->places[part]);
+    }
+}
+
+void
+shape_place_of(const struct kernels_lane *lane, const uint64_t *bits, const struct image_extent *extent,
+               struct shape_place *place)
+{
+    const int64_t parts = (extent->columns + WORD - 1) / WORD * extent->rows * extent->slices / SHAPE_WORDS;
+    struct shape_reading reading = {bits, extent, parts < 1 ? 1 : parts < SHAPE_PARTS ? parts : SHAPE_PARTS, {{0}}};
+
+    kernels_lane_for(lane, reading.parts, shape_read_part, &reading);
+    shape_place_begin(extent, place);
+    for (int64_t part = 0; part < reading.parts; part++) {
+        const struct shape_place *own = &reading.places[part];
+
+        place->voxels += own->voxels;
+        for (int i = 0; i < 3; i++) {
+            place->sum[i] += own->sum[i];
+            place->square[i] += own->square[i];
+            place->product[i] += own->product[i];
+            place->first[i] = own->first[i] < place->first[i] ? own->first[i] : place->first[i];
+            place->last[i] = own->last[i] > place->last[i] ? own->last[i] : place->last[i];
+        }
     }
 }
 
@@ -140,7 +184,7 @@ shape_values(const struct feature_region *region, size_t set, const uint64_t *co
 
     (void)set;
     (void)counts;
-    shape_place_of(region->bits, &extent, &place);
+    shape_place_of(volume->lane, region->bits, &extent, &place);
     values[SHAPE_VOXEL_COUNT] = feature_present((double)place.voxels);
     values[SHAPE_VOLUME_ML] = feature_present((double)place.voxels * voxel / 1000);
     if (place.voxels == 0)

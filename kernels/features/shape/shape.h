@@ -35,8 +35,9 @@ struct shape_place {
     int64_t last[3];
 };
 
-/* Computes it from bits as in struct image_mask; NULL: every voxel. */
-void shape_place_of(const uint64_t *bits, const struct image_extent *extent, struct shape_place *place);
+/* Computes it from bits as in struct image_mask; NULL: every voxel. Uses threads of the lane (NULL: this thread). */
+void shape_place_of(const struct kernels_lane *lane, const uint64_t *bits, const struct image_extent *extent,
+                    struct shape_place *place);
 
 /* Makes `made`, the region's two masks in the form of the morphology operations. It uses *kept. The
  * caller must free *kept, also after an error. Returns 0 or -ENOMEM. */

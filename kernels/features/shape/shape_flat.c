@@ -134,7 +134,7 @@ flat_values(const struct feature_region *region, size_t set, const uint64_t *cou
 
     (void)set;
     (void)counts;
-    shape_place_of(region->bits, &extent, &place);
+    shape_place_of(region->volume->lane, region->bits, &extent, &place);
     if (place.voxels == 0)
         return 0;
     if (place.first[2] != place.last[2]) {

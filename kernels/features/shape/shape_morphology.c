@@ -317,7 +317,7 @@ morphology_form(const struct feature_region *region, size_t part, void *made)
     int rc;
 
     if (part == FORM_PLACE) {
-        shape_place_of(region->bits, &extent, &form->place);
+        shape_place_of(region->volume->lane, region->bits, &extent, &form->place);
         return 0;
     }
     if (part == FORM_PLANES)

@@ -269,6 +269,56 @@ START_TEST(values_of_scattered_voxels_are_measured)
 
 END_TEST
 
+/* Threads share the rows of a large slice. The first slice has voxels in two rows far apart, and the second in all. */
+START_TEST(large_slices_are_measured_in_bands)
+{
+    enum { WIDE = 1500, HIGH = 2100, LARGE = WIDE * HIGH, WIDE_WORDS = (WIDE + 63) / 64 };
+
+    static const double positions[2] = {0, 1};
+    const struct expect_frame frame = {.axes = {1, 0, 0, 0, 1, 0, 0, 0, 1}, .positions = positions};
+    uint8_t *values = malloc(2 * LARGE);
+    uint64_t *all = calloc(2 * WIDE_WORDS * HIGH, sizeof *all);
+    int64_t sum = 0;
+    ck_assert(values && all);
+    for (int i = 0; i < 2 * LARGE; i++)
+        values[i] = (uint8_t)(3 + i * 7 % 241);
+    values[5 * WIDE + 100] = 1;
+    values[2090 * WIDE + 1400] = 251;
+    all[5 * WIDE_WORDS + 100 / 64] |= UINT64_C(1) << 100 % 64;
+    all[2090 * WIDE_WORDS + 1400 / 64] |= UINT64_C(1) << 1400 % 64;
+    for (int i = 0; i < LARGE; i++) {
+        all[(HIGH + i / WIDE) * WIDE_WORDS + i % WIDE / 64] |= UINT64_C(1) << i % WIDE % 64;
+        sum += values[LARGE + i];
+    }
+    volume.extent = (struct image_extent){WIDE, HIGH, 2};
+    volume.voxels = values;
+    volume.pixel = IMAGE_UINT8;
+    volume.frame = &frame;
+    masks[0] = (struct image_mask){all, WIDE_WORDS, LARGE + 2};
+    expect.touches = CONF_TOUCHES_NONE;
+    ck_assert_uint_eq(check(), 1);
+    ck_assert_str_eq(found.at[0].text,
+                     "Brain: reaches the edge of the volume (first column, last column, first row, last "
+                     "row, lowest slice, highest slice), expected to reach none");
+    const struct segment_measures *m = &measures[0];
+    const int64_t rows = 5 + 2090 + (int64_t)WIDE * (HIGH * (HIGH - 1) / 2);
+    ck_assert_double_eq_tol(m->mean, (double)(sum + 252) / (LARGE + 2), 1e-12);
+    ck_assert_double_eq(m->minimum, 1);
+    ck_assert_double_eq(m->maximum, 251);
+    ck_assert(m->first[0] == 0 && m->first[1] == 0 && m->last[0] == WIDE - 1 && m->last[1] == HIGH - 1);
+    ck_assert_double_eq_tol(m->centroid[0], (100 + 1400 + (double)HIGH * WIDE * (WIDE - 1) / 2) / (LARGE + 2) * 0.5,
+                            1e-9);
+    ck_assert_double_eq_tol(m->centroid[1], (double)rows / (LARGE + 2) * 2, 1e-9);
+    memset(all + WIDE_WORDS * HIGH, 0, WIDE_WORDS * HIGH * sizeof *all);
+    masks[0].voxels = 2;
+    check();
+    ck_assert(m->first[0] == 100 && m->first[1] == 5 && m->last[0] == 1400 && m->last[1] == 2090 && m->slices == 1);
+    free(values);
+    free(all);
+}
+
+END_TEST
+
 START_TEST(faces)
 {
     static const struct {
@@ -474,6 +524,7 @@ main(void)
                                   segments_are_measured,
                                   values_of_each_pixel_type_are_measured,
                                   values_of_scattered_voxels_are_measured,
+                                  large_slices_are_measured_in_bands,
                                   faces,
                                   edges_of_the_images,
                                   padding_of_the_images,
