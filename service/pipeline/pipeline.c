@@ -321,6 +321,13 @@ set_up_segmentation(struct job *job)
     job->segmentation.program_mask_count = job->spec->mask_count;
 }
 
+/* Returns whether the lane counts the values of segments for their means and limits: a GPU, of one slice. */
+static bool
+lane_counts_values(const struct kernels_lane *lane, const struct geometry_stack *stack)
+{
+    return stack->plane_count == 1 && kernels_lane_beside(lane);
+}
+
 /* Begins the volume to compute on: everything that is known before its voxels are. */
 static int
 begin_volume(struct job *job)
@@ -338,10 +345,15 @@ begin_volume(struct job *job)
     }
     texture_groups_demand(job->pipeline, &job->source.grid, job->segmentation.bytes.passing, &demand);
     quantities_demand(job->pipeline, &job->source.grid, &demand);
+    texture_groups_demand_ahead(job->compute->device, job->lane, &job->source.grid, &demand);
+    if (lane_counts_values(job->lane, job->source.grid.stack))
+        demand.of[KERNELS_HISTOGRAM] = demand.of[KERNELS_REGION] = &kernels_asked;
     if (rc == 0)
         rc = reserve(job, job->source.grid.stack, &demand);
     if (rc)
         tell_whose_memory(job);
+    if (rc == 0)
+        rc = texture_groups_begin_ahead(job->pipeline, &job->source.grid, &demand, job->lane, error);
     return rc ? rc : segmentation_begin(&job->segmentation, job->lane, error);
 }
 
@@ -629,6 +641,7 @@ checked_fill(struct job *job, const struct segmentation *found, struct kernels_l
         .padding = checked->padding,
         .unit = checked->words,
         .ucum = is_known ? report->unit : "",
+        .counts = lane == job->lane && lane_counts_values(lane, stack),
         .threads = job->compute->threads,
         .frame = stack->has_geometry ? &checked->frame : NULL,
         .masks = found->masks,

@@ -9,6 +9,7 @@
 #include "service/pipeline/measure/measure_values.h"
 #include "service/pipeline/measure/measure_voxelwise.h"
 
+#include "kernels/features/patterns.h"
 #include "kernels/texture/texture.h"
 
 #include <errno.h>
@@ -47,6 +48,33 @@ texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *g
         most = bytes.passing > most ? bytes.passing : most;
     }
     demand->beside_bytes += most - passing;
+}
+
+enum { AHEAD_SHARE = 8 }; /* codes ahead take at most this part of the GPU's memory */
+
+void
+texture_groups_demand_ahead(struct kernels_device *device, const struct kernels_lane *lane, const struct grid *grid,
+                            struct kernels_demand *demand)
+{
+    const int64_t codes = TEXTURE_PATTERNS * (int64_t)grid->stack->columns * grid->stack->rows;
+    struct kernels_gpu_memory memory;
+    if (grid->stack->plane_count == 1 && !grid->straight && kernels_lane_beside(lane) &&
+        demand->of[KERNELS_PATTERNS] == &texture_patterns_demands[0] && kernels_device_memory(device, &memory) == 0 &&
+        codes < memory.usable / AHEAD_SHARE)
+        demand->of[KERNELS_PATTERNS] = &texture_patterns_demand_ahead;
+}
+
+int
+texture_groups_begin_ahead(const struct conf_pipeline *pipeline, const struct grid *grid,
+                           const struct kernels_demand *demand, struct kernels_lane *lane, struct error *error)
+{
+    size_t g = 0;
+    if (demand->of[KERNELS_PATTERNS] != &texture_patterns_demand_ahead)
+        return 0;
+    while (!pipeline->texture[g].patterns || grid_is_other(&pipeline->texture[g], grid))
+        g++;
+    const struct texture_patterns request = patterns_request(&pipeline->texture[g]);
+    return texture_patterns_begin(lane, &request, error);
 }
 
 const struct filter_response *

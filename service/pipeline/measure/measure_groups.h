@@ -37,6 +37,15 @@ void texture_groups_demand(const struct conf_pipeline *pipeline, const struct gr
                            struct kernels_demand *demand);
 
 /*
+ * Makes the local patterns of a 2-D image while it is uploaded to a GPU. _demand_ahead, after texture_groups_demand(), adds the
+ * memory if there is enough; _begin_ahead begins before the first row is announced. Both have no effect otherwise.
+ */
+void texture_groups_demand_ahead(struct kernels_device *device, const struct kernels_lane *lane,
+                                 const struct grid *grid, struct kernels_demand *demand);
+int texture_groups_begin_ahead(const struct conf_pipeline *pipeline, const struct grid *grid,
+                               const struct kernels_demand *demand, struct kernels_lane *lane, struct error *error);
+
+/*
  * Makes the groups' grids, and reserves their memory in a lane of the device, at most `most_bytes`
  * (0: the free memory), so that errors are found before any work. If that is too much for the whole
  * grid but the segments may need less, texture_groups_measure() decides.
