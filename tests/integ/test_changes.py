@@ -9,6 +9,7 @@ import numpy as np
 import pydicom
 import pytest
 from conftest import BIN, drop, phantom, wait_for
+from test_objects_sr import nodule
 from test_page import Site, settings_of
 from test_sr import children, one
 from texture_runs import TYPE, features, measurements_of, series
@@ -218,3 +219,53 @@ def test_a_finding_is_followed_by_its_tracking_uid(daemon, tmp_path):
     assert d.query("SELECT prior_job FROM v_segments WHERE job = ?", fourth)[0]["prior_job"] == third
     page = site.text(f"job?id={third}")
     assert "Relative change of Volume" in page
+
+
+REPORTED = """pipelines = ( {{ name = "p"; changes = true; min_slices = 3; results = [ "seg", "sr" ];
+    segments = ( {{ label = "Lesion"; method = "object"; object = {{ kind = "sr"; roi = "Nodule*"; }}; TYPE }} ); }} );
+rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "p"; }} );"""
+
+
+def reported(site, folder, name, date, side, uid):
+    """A study with a report by highdicom: a square of voxels with this Tracking UID, at a place of its own. Returns its job."""
+    d = site.daemon
+    count = len(d.jobs())
+    files = sorted(phantom(folder / name, "--size", "32x32x6", "--seed", str(len(name))))
+    for path in files:
+        image = pydicom.dcmread(path)
+        image.PatientID, image.StudyDate = "P1", date
+        image.StudyInstanceUID, image.SeriesInstanceUID = f"1.2.826.0.1.{date}", f"1.2.826.0.1.{date}.1"
+        image.SOPInstanceUID = image.file_meta.MediaStorageSOPInstanceUID = f"1.2.826.0.1.{date}.1.{image.InstanceNumber}"
+        image.save_as(path)
+    (folder / f"{name}.sr").mkdir()
+    report = nodule(folder / f"{name}.sr", files, side, name=f"Nodule {name}")
+    (item,) = tracking_uids(report)
+    item.UID = uid
+    report.save_as(folder / f"{name}.dcm")
+    drop([*files, folder / f"{name}.dcm"], d.inbox / name)
+    wait_for(lambda: len(d.jobs()) == count + 1 and d.jobs()[-1]["state"] == "DONE", 120, "the job")
+    return d.jobs()[-1]["job"]
+
+
+def tracking_uids(item):
+    if "ConceptNameCodeSequence" in item and item.ConceptNameCodeSequence[0].CodeValue == "112040":
+        yield item
+    for child in item.get("ContentSequence", ()):
+        yield from tracking_uids(child)
+
+
+def test_a_finding_of_a_report_is_followed_by_its_tracking_uid(daemon, tmp_path):
+    """The areas are squares of 5, 7 and 9 voxels per side."""
+    site = Site(daemon, settings=settings_of(tmp_path / "daemon0" / "root", REPORTED).replace("TYPE", TYPE)).start()
+    d = site.daemon
+    first = reported(site, tmp_path, "a", "20230101", 5, "1.2.66.1")
+    second = reported(site, tmp_path, "bb", "20240101", 7, "1.2.66.2")
+    assert changes(d, second, "Lesion") == {"days_since_prior": 365.0, "volume_change": "PRIOR_LACKS_IT",
+                                            "volume_relative_change": "PRIOR_LACKS_IT"}
+    third = reported(site, tmp_path, "ccc", "20250101", 9, "1.2.66.1")
+    found = changes(d, third, "Lesion")
+    assert found["days_since_prior"] == 731.0 and found["volume_relative_change"] == pytest.approx(100 * (81 - 25) / 25)
+    (row,) = d.query("SELECT prior_job, tracking_uid FROM v_segments WHERE job = ?", third)
+    assert tuple(row) == (first, "1.2.66.1")
+    report = pydicom.dcmread(d.root / "outbox" / str(third) / "sr.dcm")
+    assert [item.UID for item in tracking_uids(report)] == ["1.2.66.1"]

@@ -38,8 +38,8 @@ seg_identify(const struct seg_request *request, struct derived_identity *identit
 int
 seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment, char uid[DICOM_UID_SIZE])
 {
-    if (segment->origin && segment->origin->tracking_uid[0] != '\0') {
-        snprintf(uid, DICOM_UID_SIZE, "%s", segment->origin->tracking_uid);
+    if (segment->tracked && segment->tracked->tracking_uid[0] != '\0') {
+        snprintf(uid, DICOM_UID_SIZE, "%s", segment->tracked->tracking_uid);
         return 0;
     }
     return derived_part_uid(&request->source, "tracking", segment->label, uid);
@@ -48,8 +48,8 @@ seg_tracking_uid(const struct seg_request *request, const struct seg_segment *se
 void
 seg_tracking_id(const struct seg_request *request, const struct seg_segment *segment, char id[SEG_TRACKING_ID_SIZE])
 {
-    if (segment->origin && segment->origin->tracking_uid[0] != '\0')
-        snprintf(id, SEG_TRACKING_ID_SIZE, "%s", segment->origin->tracking_id);
+    if (segment->tracked && segment->tracked->tracking_uid[0] != '\0')
+        snprintf(id, SEG_TRACKING_ID_SIZE, "%s", segment->tracked->tracking_id);
     else
         snprintf(id, SEG_TRACKING_ID_SIZE, "%s: %s", request->source.pipeline, segment->label);
 }

@@ -37,7 +37,8 @@ struct seg_segment {
     const char *algorithm_name;
     const char *algorithm_version;
     const char *algorithm_parameters; /* free text, at most 1024 characters */
-    const struct seg_origin *origin;  /* NULL if the segment was computed or changed */
+    const struct seg_origin *origin;  /* NULL if the segment was computed or changed, or is drawn in a report */
+    const struct seg_origin *tracked; /* the region whose tracking it keeps, also one of a report; NULL: none */
     /* Provenance of the region from which the segment was taken, as its object states it, and
      * whether Noctule changed that region. NULL if Noctule found the segment by the algorithm
      * above. */

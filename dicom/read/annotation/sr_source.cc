@@ -34,7 +34,7 @@ struct Figure {
 };
 
 struct Item {
-    std::string tracking, finding, concept;
+    std::string tracking, tracking_uid, finding, concept;
     std::vector<Figure> figures;
 };
 
@@ -229,9 +229,16 @@ sr_source_walk(Opening &opening, DSRDocumentTree &tree, size_t owner)
     do {
         const DSRContentItem &item = tree.getCurrentContentItem();
         const DSRTypes::E_ValueType type = item.getValueType();
-        /* Tracking Identifier and Finding of the container */
+        /* Tracking Identifier, Tracking Unique Identifier and Finding of the container */
         if (type == DSRTypes::VT_Text && sr_source_is_concept(item, "112039"))
             opening.items[owner].tracking = opening.name(item.getStringValue());
+        if (type == DSRTypes::VT_UIDRef && sr_source_is_concept(item, "112040")) {
+            opening.items[owner].tracking_uid = item.getStringValue().c_str();
+            if (!opening.items[owner].tracking_uid.empty() && !header_is_uid(opening.items[owner].tracking_uid))
+                return opening.refuse(CODE_UID_INVALID,
+                                      "has an invalid Tracking Unique Identifier: a UID must have 1 to "
+                                      "64 digits and dots, and begin with a digit.");
+        }
         if (type == DSRTypes::VT_Code && sr_source_is_concept(item, "121071"))
             opening.items[owner].finding = opening.name(item.getCodeValue().getCodeMeaning());
         if (type == DSRTypes::VT_SCoord || type == DSRTypes::VT_SCoord3D) {
@@ -263,6 +270,10 @@ sr_source_hand_over(const Opening &opening, const std::vector<std::string> &seri
                                     : !item.finding.empty() ? item.finding
                                                             : item.concept);
         header_copy_name(told.finding, item.finding);
+        if (!item.tracking.empty() && !item.tracking_uid.empty()) {
+            header_copy_name(told.tracking_id, item.tracking);
+            header_copy(told.tracking_uid, item.tracking_uid);
+        }
         told.figures = header_allocate<struct sr_source_figure>(item.figures.size());
         for (const Figure &figure : item.figures) {
             struct sr_source_figure &own = told.figures[told.figure_count++];

@@ -14,6 +14,7 @@
 #define NOCTULE_DICOM_READ_ANNOTATION_SR_SOURCE_H
 
 #include "dicom/dicom.h"
+#include "dicom/read/annotation/seg_source.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +45,8 @@ struct sr_source_item {
     int32_t number;              /* from 1, in the order of the report */
     char name[DICOM_LO_SIZE];    /* Tracking Identifier, or else the Finding; UTF-8 */
     char finding[DICOM_LO_SIZE]; /* its meaning; "" if absent */
+    /* Tracking Identifier and Tracking Unique Identifier; both "" if either is absent. */
+    char tracking_id[SEG_SOURCE_TRACKING_SIZE], tracking_uid[DICOM_UID_SIZE];
     int32_t figure_count;
     struct sr_source_figure *figures;
 };

@@ -108,6 +108,7 @@ results_describe_segment(struct results *results, size_t i)
         .words_per_row = results->placed.masks[i].words_per_row,
         /* The region that the segment equals as it was drawn. */
         .origin = region && region->what && conf_segment_is_object(segment) ? &region->origin : NULL,
+        .tracked = region && region->what && !object_region_is_changed(found, i) ? &region->origin : NULL,
         .provenance = region ? region->provenance : algorithm,
         .changed = algorithm ? found->places[i] != SEGMENT_NO_PLACE
                              : region && region->what && object_region_is_changed(found, i),

@@ -124,8 +124,8 @@ object_set_of_report(struct object_set *set)
                                              .name = item->name,
                                              .finding = item->finding,
                                              .frame = item->figures[0].frame_of_reference_uid,
-                                             .tracking_id = "",
-                                             .tracking_uid = "",
+                                             .tracking_id = item->tracking_id,
+                                             .tracking_uid = item->tracking_uid,
                                              .provenance = &provenance_unstated};
     }
     return 0;
