@@ -157,8 +157,8 @@ resample_cornered(const struct image_planes *planes, const double mm[3], bool fr
         const double own = axis < 2 ? planes->spacing[axis] : frame.step;
         const double spacing = mm[axis] > 0 ? mm[axis] : own;
         const double samples = (double)*resample_side(&extent, axis);
-        const double first = (spacing - own) / 2, last = (samples - 0.5) * own;
-        const double count = fmax(floor((last - first) / spacing + WHOLE) + 1, 1);
+        const double first = (spacing - own) / 2;
+        const double count = fmax(ceil(samples * own / spacing - WHOLE), 1);
 
         *resample_side(&grid->extent, axis) = (int64_t)count;
         grid->spacing[axis] = spacing;
@@ -243,6 +243,36 @@ static double
 resample_within(double place, int64_t samples)
 {
     return fmin(fmax(place, 0), (double)(samples - 1));
+}
+
+bool
+resample_is_beyond(const struct resample_grid *grid, int axis, double place, int64_t samples)
+{
+    return axis == 2 && grid->from_end ? place <= -0.5 : place >= (double)samples - 0.5;
+}
+
+void
+resample_clear_beyond(const struct image_planes *planes, const struct resample_grid *grid, double *values)
+{
+    const struct resample_frame frame = resample_frame_of(planes);
+    struct image_extent to = grid->extent, from = planes->extent;
+    const int64_t count = image_voxels(&to);
+    int64_t stride = 1; /* of neighbours along the axis */
+
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t side = *resample_side(&to, axis);
+
+        for (int64_t i = 0; i < side; i++) {
+            const double mm = resample_mm(grid, axis, i);
+            const double place = axis < 2 ? resample_beside(planes, mm, 0, axis) : resample_between(&frame, mm);
+
+            if (!resample_is_beyond(grid, axis, place, *resample_side(&from, axis)))
+                continue;
+            for (int64_t at = i * stride; at < count; at += side * stride)
+                memset(values + at, 0, (size_t)stride * sizeof(*values));
+        }
+        stride *= side;
+    }
 }
 
 int32_t
@@ -482,17 +512,17 @@ resample_check(struct kernels_lane *lane, const struct resample_request *request
     const int rc = resample_check_planes(request->planes, error);
     if (rc || request->order != RESAMPLE_CUBIC)
         return rc;
-    /* Check that a spline is possible: regular planes, and a grid within half a sample of them. */
+    /* Check that a spline is possible: regular planes, and a grid within half a sample of them, unless it is a mirror beyond. */
     const struct resample_frame frame = resample_frame_of(request->planes);
-    struct image_extent from = request->planes->extent, to = request->grid->extent;
+    struct image_extent from = request->planes->extent, to = grid->extent;
 
     if (!frame.regular)
         return resample_refuse(error, "a spline does not run through irregular planes");
-    for (int axis = 0; axis < 3; axis++) {
+    for (int axis = 0; axis < 3 && !grid->mirrors; axis++) {
         const int64_t samples = *resample_side(&from, axis), side = *resample_side(&to, axis);
 
-        if (!resample_reaches(resample_regular_place(&frame, request->grid, axis, 0), samples) ||
-            !resample_reaches(resample_regular_place(&frame, request->grid, axis, side - 1), samples))
+        if (!resample_reaches(resample_regular_place(&frame, grid, axis, 0), samples) ||
+            !resample_reaches(resample_regular_place(&frame, grid, axis, side - 1), samples))
             return resample_refuse(error, "a spline does not reach beyond its planes");
     }
     return 0;

@@ -17,7 +17,7 @@
  *   rows, then along the normal.
  * - Order 3: the cubic B-spline through the samples, mirrored at the ends (Unser 1993), rows first,
  *   then columns, then the normal. The planes must be regular, and the grid must end within half a
- *   sample beyond them.
+ *   sample beyond them, unless it `mirrors`.
  *
  * All arithmetic is in double precision, in a fixed order, without fused operations. The result is
  * one of enum resample_values. All backends and the reference in tests/kernels therefore agree bit
@@ -72,10 +72,14 @@ void resample_spaced(const struct image_planes *planes, const double mm[3], stru
 
 /*
  * Makes the grid of pyradiomics (its imageoperations.resampleImage): the outer faces of the first voxels coincide, or those of
- * the last planes if `from_end`, and no voxel centre lies beyond the samples' outer faces. Splines go on as their mirror there.
+ * the last planes if `from_end`, and voxels cover the samples. Splines go on as their mirror beyond the outermost samples. A
+ * voxel whose centre is not within the samples' outer faces is in no mask, and resample_clear_beyond() sets its value.
  */
 void resample_cornered(const struct image_planes *planes, const double mm[3], bool from_end,
                        struct resample_grid *grid);
+
+/* Sets voxels beyond the samples of a grid of resample_cornered() to 0, as pyradiomics does. */
+void resample_clear_beyond(const struct image_planes *planes, const struct resample_grid *grid, double *values);
 
 /*
  * Narrows a grid of regular planes, for kernels_resample and kernels_resample_linear_mask, without
@@ -181,12 +185,13 @@ double resample_mm(const struct resample_grid *grid, int axis, int64_t i);
 /*
  * Return positions in samples, rounded: a height among the planes, and mm among a plane's columns
  * or rows, with their shift. resample_nearest returns the nearest sample, the later of two; -1:
- * none.
+ * none. resample_is_beyond: in a grid of resample_cornered(), the position is not within the samples' outer faces.
  */
 double resample_rounded(double place);
 double resample_between(const struct resample_frame *frame, double height);
 double resample_beside(const struct image_planes *planes, double mm, double shift, int axis);
 int32_t resample_nearest(double place, int64_t samples);
+bool resample_is_beyond(const struct resample_grid *grid, int axis, double place, int64_t samples);
 
 int64_t *resample_side(struct image_extent *extent, int axis);
 

@@ -192,6 +192,13 @@ resample_invert(const int32_t *back, int64_t samples, int32_t *taken)
             taken[back[i]] = (int32_t)i;
 }
 
+/* Returns the nearest sample of a voxel; -1: none. */
+static int32_t
+resample_drawn_at(const struct resample_grid *grid, int axis, double place, int64_t samples)
+{
+    return grid->mirrors && resample_is_beyond(grid, axis, place, samples) ? -1 : resample_nearest(place, samples);
+}
+
 static void
 resample_fill_drawn(const struct resample_frame *frame, const struct resample_grid *grid, int64_t plane, int axis,
                     int32_t *back, int32_t *taken)
@@ -200,8 +207,9 @@ resample_fill_drawn(const struct resample_frame *frame, const struct resample_gr
     const double shift = resample_shift(frame, plane, axis);
 
     for (int64_t i = 0; i < *resample_side(&to, axis); i++)
-        taken[i] = resample_nearest(resample_beside(frame->planes, resample_mm(grid, axis, i), shift, axis),
-                                    *resample_side(&from, axis));
+        taken[i] =
+            resample_drawn_at(grid, axis, resample_beside(frame->planes, resample_mm(grid, axis, i), shift, axis),
+                              *resample_side(&from, axis));
     if (!back)
         return;
     resample_fill_nearest(frame, grid, plane, axis, back);
@@ -217,7 +225,7 @@ resample_fill_drawn_planes(const struct resample_frame *frame, const struct resa
     for (int64_t k = 0; k < grid->extent.slices; k++) {
         const double place = resample_between(frame, resample_mm(grid, 2, k));
 
-        taken[k] = resample_nearest(place, planes);
+        taken[k] = resample_drawn_at(grid, 2, place, planes);
         if (grid->from_end && taken[k] > 0 && place == taken[k] - 0.5)
             taken[k]--;
     }

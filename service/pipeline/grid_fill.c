@@ -396,6 +396,8 @@ grid_run_real(struct grid *grid, struct kernels_lane *lane, const void *voxels, 
     if (grid->pyradiomics && grid_is_whole(grid))
         for (int64_t i = 0; i < count && rc == 0; i++)
             values[i] = trunc(values[i]);
+    if (grid->pyradiomics && rc == 0)
+        resample_clear_beyond(&grid->planes, &grid->to, values);
     free(rescales);
     free(samples);
     return rc == 0 && bits ? grid_spread_padding(grid, lane, bits, 0, most_bytes, error) : rc;

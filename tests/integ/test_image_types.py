@@ -94,6 +94,23 @@ def test_random_images(measured, tmp_path, more, kind, hand):
     assert assert_equal(row, theirs, loose) > (9 + bands) * 80
 
 
+@pytest.mark.parametrize("hand", (1, -1), ids=("right", "left"))
+@pytest.mark.parametrize("interpolator", ("sitkBSpline", "sitkLinear"))
+@pytest.mark.parametrize("shape, spacing, mm", (((9, 21, 25), (1, 1, 1), 2.0), ((9, 20, 22), (0.8, 0.9, 2.1), 1.37)))
+def test_regions_at_the_far_border(measured, tmp_path, shape, spacing, mm, interpolator, hand):
+    """The last voxels of the resampled image have their centres on the border, or beyond it: SimpleITK sets them to 0."""
+    values, _ = ball(shape, 3)
+    inside = np.zeros(shape, bool)
+    inside[2:-1, 3:-2, 4:] = inside[-1, 8:12, 9:15] = True
+    inside[4:6, 9:11, 8:12] = False
+    image, region = write_pair(tmp_path, np.round(values * 300).astype(np.int16), inside, hand, spacing)
+    file, row = measured(f"setting: {{ resampledPixelSpacing: [{mm}, {mm}, {mm}], interpolator: {interpolator} }}\nimageType:\n  Original: {{}}\n"
+                         "  Gradient: {}\n  Wavelet: {}\n  LoG: { sigma: [2.0] }\n" + "featureClass:\n" + "".join(
+                             f"  {kind}:\n" for kind in CLASSES), tmp_path / "image.nrrd", tmp_path / "mask.nrrd")
+    theirs = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(image, region)
+    assert assert_equal(row, theirs, ("log-sigma",)) == 11 * 91
+
+
 REGIONS = {"one slice": np.s_[5], "one row of slices": np.s_[:, 9], "one line": np.s_[:, 9, 10], "ball": ...}
 
 

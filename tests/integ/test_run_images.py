@@ -207,11 +207,11 @@ def ball(shape, seed):
     return values, (place ** 2).sum(0) < (min(shape) / 2.2) ** 2
 
 
-def write_pair(folder, values, inside, hand):
-    """Writes image.nrrd and mask.nrrd of three different sides of a voxel, and returns both images. `hand`: -1: left-handed axes."""
+def write_pair(folder, values, inside, hand, spacing=(0.7310, 0.9170, 2.3190)):
+    """Writes image.nrrd and mask.nrrd, and returns both images. `hand`: -1: left-handed axes."""
     pair = [SimpleITK.GetImageFromArray(a) for a in (values, inside.astype(np.uint8))]
     for picture, name in zip(pair, ("image", "mask"), strict=True):
-        picture.SetSpacing((0.7310, 0.9170, 2.3190))
+        picture.SetSpacing(spacing)
         picture.SetDirection((1, 0, 0, 0, hand, 0, 0, 0, 1))
         SimpleITK.WriteImage(picture, str(folder / f"{name}.nrrd"))
     return pair

@@ -346,6 +346,35 @@ START_TEST(voxels_from_the_corner)
 
 END_TEST
 
+/*
+ * pyradiomics 3.0.1 has 6 voxels of 5 mm for 12 samples of 2.1 mm, and 3 of 2 mm for 5 of 1 mm. The centre of the last one is
+ * beyond the samples' outer face, or on it: SimpleITK sets it to 0, and no mask has it.
+ */
+START_TEST(voxels_beyond_the_samples)
+{
+    const uint64_t bits[] = {1, 1, 1, 1, 1};
+    double values[] = {7, 8, 9};
+    uint64_t mask[3];
+    int64_t voxels;
+    struct resample_case each = upright(1, 1, 12, 2.1, RESAMPLE_LINEAR);
+
+    each.planes.origins = each.origins;
+    resample_cornered(&each.planes, (const double[3]){0, 0, 5}, false, &each.grid);
+    expect_side(&each.grid, 2, 6, 5, 1.45);
+    each = upright(1, 1, 5, 1, RESAMPLE_LINEAR);
+    each.planes.origins = each.origins;
+    for (int from_end = 0; from_end < 2; from_end++) {
+        resample_cornered(&each.planes, (const double[3]){0, 0, 2}, from_end, &each.grid);
+        expect_side(&each.grid, 2, 3, 2, from_end ? -0.5 : 0.5);
+        ck_assert_int_eq(kernels_resample_nearest_mask(&each.planes, &each.grid, bits, mask, &voxels, &error), 0);
+        ck_assert(voxels == 2 && mask[1] == 1 && mask[from_end ? 0 : 2] == 0);
+        resample_clear_beyond(&each.planes, &each.grid, values);
+        ck_assert(values[1] == 8 && values[2] == 0 && values[0] == (from_end ? 0 : 7));
+    }
+}
+
+END_TEST
+
 /* Voxels of 4 mm on planes of 2 mm lie half way: at 1, 5, 9 mm, between the planes 0 and 1, 2 and 3, 4 and 5. */
 START_TEST(a_mask_takes_its_nearest_plane)
 {
@@ -733,6 +762,7 @@ main(void)
     tcase_add_test(tests, a_spline_of_a_parabola);
     tcase_add_test(tests, voxels_of_two_mm);
     tcase_add_test(tests, voxels_from_the_corner);
+    tcase_add_test(tests, voxels_beyond_the_samples);
     tcase_add_test(tests, a_mask_takes_its_nearest_plane);
     tcase_add_test(tests, tilted_planes_become_upright);
     tcase_add_test(tests, the_reach_contains_all_defined_voxels);
