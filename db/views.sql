@@ -166,7 +166,8 @@ SELECT s.series_uid, s.state, s.revision, s.study_uid, s.modality, s.body_part,
     s.removed_at, s.accession_number, s.patient_id, s.study_date, s.study_description, s.manufacturer, s.model, s.station,
     s.institution,
     coalesce(CASE WHEN s.sender = '' THEN (SELECT substr(source, 7) FROM instance
-        WHERE series_id = s.id AND source LIKE 'inbox:%' ORDER BY id LIMIT 1) END, '') AS inbox
+        WHERE series_id = s.id AND source LIKE 'inbox:%' ORDER BY id LIMIT 1) END, '') AS inbox,
+    s.patient_issuer
 FROM series s
 LEFT JOIN stack x ON s.code = '' AND x.id =
     (SELECT id FROM stack WHERE series_id = s.id AND revision = s.revision AND NOT accepted

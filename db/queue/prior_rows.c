@@ -13,6 +13,25 @@
     "(SELECT group_concat(program || ' ' || identity) FROM (SELECT m.program, r.identity FROM job_mask m "             \
     "JOIN program_run r ON r.id = m.run_id WHERE m.job_id = " job ".id ORDER BY m.program))"
 
+#define DAY_S      DAY("s.study_date")
+#define DAY_P      DAY("p.study_date")
+#define PROGRAMS_N PROGRAMS("n")
+#define PROGRAMS_O PROGRAMS("o")
+
+/* The comparison of job n of series s with the earlier job o of series p, as a struct queue_prior, and its tables. */
+#define PRIOR_FIELDS                                                                                                   \
+    "o.id, CAST(" DAY_S " - " DAY_P " AS INTEGER), " PROGRAMS_O " IS " PROGRAMS_N ", p.study_date, c.text "
+#define PRIOR_JOBS                                                                                                     \
+    "FROM job n JOIN series s ON s.id = n.series_id JOIN series p ON " SAME_PATIENT                                    \
+    "JOIN job o ON o.series_id = p.id JOIN settings c ON c.id = o.settings_id "
+#define PRIOR_IS_VALID                                                                                                 \
+    "s.patient_id <> '' AND o.state IN ('DONE', 'EMPTY') AND o.superseded_by IS NULL AND " DAY_P " < " DAY_S " "
+
+/* Two series of one Patient ID, unless both have an issuer of it, and these differ. */
+#define SAME_PATIENT                                                                                                   \
+    "p.patient_id = s.patient_id AND p.study_uid <> s.study_uid AND (p.patient_issuer = s.patient_issuer OR "          \
+    "p.patient_issuer = '' OR s.patient_issuer = '') "
+
 static const struct database_shape prior_shape = DATABASE_SHAPE(
     "earlier study", struct queue_prior, {DATABASE_INT64, offsetof(struct queue_prior, job)},
     {DATABASE_INT32, offsetof(struct queue_prior, days)}, {DATABASE_BOOL, offsetof(struct queue_prior, same_programs)},
@@ -31,28 +50,13 @@ int
 queue_find_prior(struct queue *queue, int64_t job_id, bool missed, struct queue_prior *prior)
 {
     *prior = (struct queue_prior){0};
-    const int rc =
-        missed ? 1
-               : queue_read_row(
-                     queue,
-                     "SELECT o.id, CAST(" DAY("s.study_date") " - " DAY("p.study_date") " AS INTEGER), " PROGRAMS(
-                         "o") " IS " PROGRAMS("n") ", p.study_date, c.text "
-                                                   "FROM job n JOIN series s ON s.id = n.series_id "
-                                                   "JOIN series p ON p.patient_id = s.patient_id AND p.study_uid <> "
-                                                   "s.study_uid "
-                                                   "JOIN job o ON o.series_id = p.id AND o.pipeline = n.pipeline AND "
-                                                   "o.stack = "
-                                                   "n.stack "
-                                                   "JOIN settings c ON c.id = o.settings_id "
-                                                   "WHERE n.id = ?1 AND s.patient_id <> '' AND o.state IN ('DONE', "
-                                                   "'EMPTY') AND "
-                                                   "o.superseded_by IS NULL "
-                                                   "AND " DAY("p.study_date") " < " DAY(
-                                                       "s.study_date") " "
-                                                                       "ORDER BY p.study_date DESC, p.description = "
-                                                                       "s.description "
-                                                                       "DESC, o.id DESC LIMIT 1",
-                     VALUES(value_int(job_id)), &prior_shape, prior);
+    const int rc = missed ? 1
+                          : queue_read_row(queue,
+                                           "SELECT " PRIOR_FIELDS PRIOR_JOBS "WHERE n.id = ?1 AND " PRIOR_IS_VALID
+                                           "AND o.pipeline = n.pipeline AND o.stack = n.stack "
+                                           "ORDER BY p.study_date DESC, p.description = s.description DESC, o.id DESC "
+                                           "LIMIT 1",
+                                           VALUES(value_int(job_id)), &prior_shape, prior);
     if (rc < 0)
         return rc;
     return queue_change(queue, "UPDATE job SET prior_id = ?2 WHERE id = ?1",
@@ -72,52 +76,11 @@ DATABASE_FREE(queue_free_tracked, queue_tracked, tracked_shape)
 int
 queue_tracked_segments(struct queue *queue, int64_t job_id, struct queue_tracked **segments, size_t *count)
 {
-    return queue_list(
-        queue,
-        "SELECT g.tracking_uid, g.label, o.id, CAST(" DAY("s.study_date") " - " DAY(
-            "p.study_date") " AS INTEGER), " PROGRAMS("o") " IS " PROGRAMS("n") ", p.study_date, c.text "
-                                                                                "FROM job n JOIN series "
-                                                                                "s ON s.id = n.series_id "
-                                                                                "JOIN series p ON "
-                                                                                "p.patient_id = "
-                                                                                "s.patient_id AND "
-                                                                                "p.study_uid <> "
-                                                                                "s.study_uid "
-                                                                                "JOIN job o ON "
-                                                                                "o.series_id = p.id JOIN "
-                                                                                "segment g ON g.job_id = "
-                                                                                "o.id AND g.tracking_uid "
-                                                                                "<> '' "
-                                                                                "JOIN settings c ON c.id "
-                                                                                "= o.settings_id "
-                                                                                "WHERE n.id = ?1 AND "
-                                                                                "s.patient_id <> '' AND "
-                                                                                "o.state IN ('DONE', "
-                                                                                "'EMPTY') "
-                                                                                "AND o.superseded_by IS "
-                                                                                "NULL AND " DAY(
-                                                                                    "p.study_"
-                                                                                    "date") " < " DAY("s.study_date") " "
-                                                                                                                      "ORDE"
-                                                                                                                      "R "
-                                                                                                                      "BY "
-                                                                                                                      "p."
-                                                                                                                      "stud"
-                                                                                                                      "y_"
-                                                                                                                      "date"
-                                                                                                                      " DES"
-                                                                                                                      "C, "
-                                                                                                                      "o."
-                                                                                                                      "id "
-                                                                                                                      "DESC"
-                                                                                                                      ", "
-                                                                                                                      "g."
-                                                                                                                      "numb"
-                                                                                                                      "er "
-                                                                                                                      "LIMI"
-                                                                                                                      "T "
-                                                                                                                      "?2",
-        VALUES(value_int(job_id), value_int(QUEUE_TRACKED_MAX)), &tracked_shape, segments, count);
+    return queue_list(queue,
+                      "SELECT g.tracking_uid, g.label, " PRIOR_FIELDS PRIOR_JOBS "JOIN segment g ON g.job_id = o.id "
+                      "WHERE n.id = ?1 AND " PRIOR_IS_VALID "AND g.tracking_uid <> '' "
+                      "ORDER BY p.study_date DESC, o.id DESC, g.number LIMIT ?2",
+                      VALUES(value_int(job_id), value_int(QUEUE_TRACKED_MAX)), &tracked_shape, segments, count);
 }
 
 int
@@ -150,10 +113,10 @@ queue_order_prior(struct queue *queue, int64_t job_id, const char *source, int64
                      "SELECT ?2, 0, ?3, 'prior', s.series_uid, 'WAITING', ?4, 'job ' || j.id, ?4 "
                      "FROM job j JOIN series s ON s.id = j.series_id "
                      "WHERE j.id = ?1 AND j.prior_item IS NULL AND s.patient_id <> '' "
-                     "AND " DAY("s.study_date") " IS NOT NULL AND NOT EXISTS ("
-                                                "  SELECT 1 FROM pull_part t JOIN pull p ON p.id = t.pull_id WHERE "
-                                                "t.study_uid = s.study_uid "
-                                                "  AND p.key = 'prior' AND p.created_at <= s.first_seen_at)",
+                     "AND " DAY_S " IS NOT NULL AND NOT EXISTS ("
+                     "  SELECT 1 FROM pull_part t JOIN pull p ON p.id = t.pull_id WHERE "
+                     "t.study_uid = s.study_uid "
+                     "  AND p.key = 'prior' AND p.created_at <= s.first_seen_at)",
                      VALUES(value_int(job_id), value_int(batch), value_text(source), value_time(now_ms)));
     if (added <= 0)
         return queue_leave(queue, added);
@@ -183,10 +146,12 @@ static const struct database_shape prior_wait_shape = DATABASE_SHAPE(
     {DATABASE_TIME, offsetof(struct prior_wait, until_ms)}, {DATABASE_INT64, offsetof(struct prior_wait, item)},
     {DATABASE_TEXT, offsetof(struct prior_wait, source)});
 
-static DATABASE_CLEAR(prior_wait_clear, prior_wait, prior_wait_shape)
+static void prior_wait_clear(struct prior_wait *wait);
+DATABASE_CLEAR(prior_wait_clear, prior_wait, prior_wait_shape)
 
-    /* READY -> DELAYED. */
-    static int prior_wait_begin(struct queue *queue, int64_t job_id, const struct prior_wait *wait, int64_t now_ms)
+/* READY -> DELAYED. */
+static int
+prior_wait_begin(struct queue *queue, int64_t job_id, const struct prior_wait *wait, int64_t now_ms)
 {
     char text[256];
     struct edge_row row;

@@ -108,6 +108,19 @@ def test_which_study_is_the_earlier_one(daemon, tmp_path):
     assert changes(d, now)["volume_relative_change"] == pytest.approx(25.0) and changes(d, now)["days_since_prior"] == 366
 
 
+def test_an_id_of_two_issuers_is_of_two_patients(daemon, tmp_path):
+    """A study without an issuer may be of either."""
+    site = site_of(daemon, tmp_path)
+    d = site.daemon
+    here = process(d, study(tmp_path, "here", "20240101", 10, IssuerOfPatientID="HERE"))
+    there = process(d, study(tmp_path, "there", "20240601", 12, uid="1.2.3.5", IssuerOfPatientID="THERE"))
+    assert changes(d, there) == dict.fromkeys(REASONS, "NO_PRIOR")
+    now = process(d, study(tmp_path, "now", "20250101", 15, IssuerOfPatientID="HERE"))
+    unknown = process(d, study(tmp_path, "unknown", "20250201", 18))
+    assert [d.query("SELECT prior_job FROM v_jobs WHERE job = ?", job)[0][0] for job in (now, unknown)] == [here, now]
+    assert changes(d, now)["volume_relative_change"] == pytest.approx(50.0)
+
+
 def test_a_result_under_review_is_no_earlier_one(daemon, tmp_path):
     site = site_of(daemon, tmp_path, 'expect = {{ volume_ml = [ 0.15, 1.0 ]; }};')
     d = site.daemon

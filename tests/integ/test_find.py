@@ -17,8 +17,8 @@ import pytest
 from conftest import BIN, PEERS, drop, phantom, storescu, wait_for
 
 ABOUT = {"AccessionNumber": "ACC-4711", "PatientID": "PAT-0815", "StudyDate": "20260131", "StudyDescription": "Schädel nativ",
-         "Manufacturer": "Acme", "ManufacturerModelName": "Ring 9", "StationName": "CT2", "InstitutionName": "St. Elsewhere"}
-COLUMNS = ("accession_number", "patient_id", "study_date", "study_description", "manufacturer", "model", "station", "institution")
+         "Manufacturer": "Acme", "ManufacturerModelName": "Ring 9", "StationName": "CT2", "InstitutionName": "St. Elsewhere", "IssuerOfPatientID": "ELSEWHERE"}
+COLUMNS = ("accession_number", "patient_id", "study_date", "study_description", "manufacturer", "model", "station", "institution", "patient_issuer")
 
 
 def series(folder, **about):
@@ -45,10 +45,11 @@ def test_the_patient_is_stored_as_configured(daemon, tmp_path, how):
     files = series(tmp_path / "series")
     d = daemon(quiet=600.0, dicom=PEERS, extra="" if how == "hashed" else f'identifiers = "{how}";').start()
     storescu(d.port, *files)
-    ((*identifiers, date, description, manufacturer, model, station, institution),) = rows(d)
-    assert [date, description, manufacturer, model, station, institution] == list(ABOUT.values())[2:]
-    assert identifiers == {"none": ["", ""], "plain": ["ACC-4711", "PAT-0815"],
-                           "hashed": how == "hashed" and [hashed(d, "ACC-4711"), hashed(d, "PAT-0815")]}[how]
+    ((*identifiers, date, description, manufacturer, model, station, institution, issuer),) = rows(d)
+    assert [date, description, manufacturer, model, station, institution] == list(ABOUT.values())[2:-1]
+    identifiers.append(issuer)
+    assert identifiers == {"none": ["", "", ""], "plain": ["ACC-4711", "PAT-0815", "ELSEWHERE"],
+                           "hashed": how == "hashed" and [hashed(d, text) for text in ("ACC-4711", "PAT-0815", "ELSEWHERE")]}[how]
     wait_for(lambda: d.query("SELECT 1 FROM v_jobs"), 90, "the job")
     for arguments in (["--patient", "PAT-0815"], ["--accession", "ACC-4711", "--modality", "ct"],
                       ["--patient", "PAT-0815", "--sender", "STORESCU"]):

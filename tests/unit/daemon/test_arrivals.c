@@ -209,7 +209,7 @@ START_TEST(an_image_kept_in_its_inbox)
         .source = "inbox:/drop",
         .kept_key = INT64_MIN,
         .kept_look = 4711,
-        .about = "\x1f\x1f\x1f\x1f\x1f\x1f\x1f",
+        .about = "\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f",
     };
     struct proto_writer writer;
     put_file(image.path);

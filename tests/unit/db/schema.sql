@@ -20,7 +20,7 @@ CREATE TABLE series (
     evidence TEXT NOT NULL DEFAULT '',
     complete_requested INTEGER NOT NULL DEFAULT 0 CHECK (complete_requested IN (0, 1)),
     duplicate_conflicts INTEGER NOT NULL DEFAULT 0 CHECK (duplicate_conflicts >= 0),
-    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0), called_ae TEXT NOT NULL DEFAULT '', sender TEXT NOT NULL DEFAULT '', code TEXT NOT NULL DEFAULT '', message TEXT NOT NULL DEFAULT '', missing_accepted_by TEXT NOT NULL DEFAULT '', removed_at TEXT, frame_of_reference TEXT NOT NULL DEFAULT '', accession_number TEXT NOT NULL DEFAULT '', patient_id TEXT NOT NULL DEFAULT '', study_date TEXT NOT NULL DEFAULT '', study_description TEXT NOT NULL DEFAULT '', manufacturer TEXT NOT NULL DEFAULT '', model TEXT NOT NULL DEFAULT '', station TEXT NOT NULL DEFAULT '', institution TEXT NOT NULL DEFAULT '',
+    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0), called_ae TEXT NOT NULL DEFAULT '', sender TEXT NOT NULL DEFAULT '', code TEXT NOT NULL DEFAULT '', message TEXT NOT NULL DEFAULT '', missing_accepted_by TEXT NOT NULL DEFAULT '', removed_at TEXT, frame_of_reference TEXT NOT NULL DEFAULT '', accession_number TEXT NOT NULL DEFAULT '', patient_id TEXT NOT NULL DEFAULT '', study_date TEXT NOT NULL DEFAULT '', study_description TEXT NOT NULL DEFAULT '', manufacturer TEXT NOT NULL DEFAULT '', model TEXT NOT NULL DEFAULT '', station TEXT NOT NULL DEFAULT '', institution TEXT NOT NULL DEFAULT '', patient_issuer TEXT NOT NULL DEFAULT '',
     CHECK ((state = 'GATHERING') = (settled_at IS NULL))
 ) STRICT;
 CREATE INDEX series_state ON series (state, last_seen_at);

@@ -378,7 +378,7 @@ START_TEST(views_have_their_columns)
                      "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender,split_by,passed_over,"
                      "incomplete,quarantined,missing_accepted_by,temporal_positions,"
                      "announced_temporal_positions,removed_at,accession_number,patient_id,study_date,"
-                     "study_description,manufacturer,model,station,institution,inbox"},
+                     "study_description,manufacturer,model,station,institution,inbox,patient_issuer"},
         {"v_work",
          "work,job,series_uid,state,at,pipeline,stack,revision,modality,body_part,series_description,study_uid,"
          "accession_number,patient_id,manufacturer,model,station,sender,instances,expected_instances,"
