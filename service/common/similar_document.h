@@ -7,7 +7,7 @@
 
 #include "db/report_similar.h"
 
-#define SIMILAR_MEANING "A similar texture is a similar count of patterns. It does not mean the same disease."
+#define SIMILAR_MEANING "Similar means near in these numbers. It does not mean the same disease."
 
 void similar_to_json(const struct report_table *table, const struct report_similar_found *found,
                      const struct report_similar_query *query, FILE *out);

@@ -113,7 +113,13 @@ similar_put_answer(const struct similar_page *page, const struct report_table *t
     html_untrusted(found->settings, out);
     fprintf(out, "; distance %s: 0 is equal. ", found->distance);
     similar_put_counts(found, out);
-    fputs("<br>" SIMILAR_MEANING "</p>\n<ol class=\"alike\"><li class=\"own\">", out);
+    fputs("<br>" SIMILAR_MEANING "<br>", out);
+    fputs(page->query.by == SIMILAR_GLCM
+              ? "Below each region: its three largest differences from this region, in standard deviations (SD)."
+              : "Below each region: the three codes that differ most, with their shares in this region and in the "
+                "other one.",
+          out);
+    fputs("</p>\n<ol class=\"alike\"><li class=\"own\">", out);
     similar_put_picture(page->view, page->job);
     fprintf(out, "<strong>This region</strong> <a href=\"job?id=%" PRId64 "\">job %" PRId64 "</a><p>", page->job,
             page->job);
