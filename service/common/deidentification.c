@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Texts that Noctule writes into its objects, besides those of pipelines: names, and units. */
-static const char own_words[] = "Noctule noctuled segment removed lesion region hnsf U HU Bq ml g cm2 " NOCTULE_VERSION;
+/* Texts that Noctule writes into its objects, besides those of pipelines: names, descriptions, and units. */
+static const char own_words[] =
+    "Noctule noctuled segment removed lesion region hnsf U HU Bq ml g cm2 " NOCTULE_VERSION
+    " Background segmentation fractional label map structures measurements and their settings "
+    "LBP TLBAP LANADP code Image Biomarker Standardisation Initiative";
 
 static bool
 is_of_word(char c)
