@@ -638,7 +638,9 @@ image_type_reach(const struct image_type_demand *demand, int32_t reach[3])
     const struct filter_options *options = &demand->options;
     int32_t most = INT32_MAX;
 
-    if (options->kind == FILTER_PYRADIOMICS_GRADIENT)
+    if (image_type_has_peak(options->kind))
+        most = 0;
+    else if (options->kind == FILTER_PYRADIOMICS_GRADIENT)
         most = 1;
     else if (options->kind == FILTER_PYRADIOMICS_LBP_2D)
         most = (int32_t)ceil(options->radius) + 1;
@@ -739,6 +741,6 @@ image_type_run(struct kernels_lane *lane, const struct image_type_request *reque
     if (image_type_plan_make(demand, &lane->extent, &plan))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the options of the image type are impossible");
     if (plan.steps[0].action == IMAGE_TYPE_POINT)
-        task.peak = image_type_peak(lane, request);
+        task.peak = request->peak > 0 ? request->peak : image_type_peak(lane, request);
     return kernels_op_run(lane, KERNELS_IMAGE_TYPE, &task, error);
 }

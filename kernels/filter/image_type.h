@@ -55,6 +55,7 @@ struct image_type_demand {
 struct image_type_request {
     const double *values; /* x fastest, tightly packed */
     double none;          /* the value of NAN */
+    double peak;          /* the largest absolute value, if the lane's volume is a part; 0: that of the lane's volume */
     int64_t sides[3], at[3];
 };
 
@@ -67,7 +68,15 @@ int image_type_run(struct kernels_lane *lane, const struct image_type_request *r
 uint8_t image_type_bands(const struct image_type_demand *demand);
 int image_type_count(const struct image_type_demand *demand);
 
-/* Finds how many voxels from a voxel the responses depend on; INT32_MAX: on any voxel of the volume. */
+/* Returns whether responses depend on the largest absolute value of the volume. */
+static inline bool
+image_type_has_peak(enum filter_kind kind)
+{
+    return kind >= FILTER_PYRADIOMICS_SQUARE && kind <= FILTER_PYRADIOMICS_EXPONENTIAL;
+}
+
+/* Finds how many voxels from a voxel the responses depend on, besides the largest absolute value; INT32_MAX: on any voxel of
+ * the volume. */
 void image_type_reach(const struct image_type_demand *demand, int32_t reach[3]);
 
 /* Returns an upper limit of responses to values up to a limit. */

@@ -65,6 +65,7 @@ struct grid {
     struct resample_demand demand; /* required from a lane with the source's volume */
     int64_t edge;                  /* samples by which the ends of the source continue there, for a spline */
     bool pyradiomics;              /* a grid of other voxels by the rules of pyradiomics */
+    bool same;                     /* a grid of the source's own voxels, with values that are not stored ones */
     bool real;                     /* the values are doubles */
     bool filtered;                 /* the values become responses of a filter, and are doubles */
     bool image_type;               /* the filter is an image type of pyradiomics */
@@ -148,6 +149,13 @@ grid_is_reversed(const struct grid *grid)
 /* Returns whether all values of the source are whole numbers, and not normalised. */
 bool grid_is_whole(const struct grid *grid);
 
+/* Returns whether all values are those of stored values by one rescale, so that their range is that of the stored values. */
+static inline bool
+grid_has_rescaled(const struct grid *grid)
+{
+    return grid->same && grid->demand.values == RESAMPLE_REAL;
+}
+
 /*
  * Returns the bytes that a job needs for the grid besides the prediction of its lane; 0 without a
  * grid or values of its own.
@@ -183,7 +191,8 @@ int grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxe
 struct image_extent grid_source_extent(const struct grid *grid);
 void grid_copy_source(const struct grid *grid, const void *voxels, void *place);
 
-/* Fills a grid of other voxels. Returns GRID_VALUES_FULL also if a spline exceeds 16-bit pixels. */
+/* Fills a grid of other voxels. Returns GRID_VALUES_FULL also if a spline exceeds 16-bit pixels. A grid of the source's own
+ * voxels needs no volume in the lane, only its threads. */
 int grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes,
                      struct error *error);
 

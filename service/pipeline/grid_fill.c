@@ -366,6 +366,37 @@ grid_is_whole(const struct grid *grid)
     return is_whole;
 }
 
+/* The values of a grid of the source's voxels. */
+struct grid_values {
+    const struct grid *grid;
+    const void *voxels;
+    const struct image_rescale *rescales; /* per slice */
+    const double *samples;                /* real-world values of the source; NULL: those of the voxels */
+    const uint64_t *bits;                 /* padding; NULL: there is none */
+};
+
+/* Fills a slice with the values of the source, NAN at padding. */
+static void
+grid_fill_slice(void *context, int64_t slice)
+{
+    const struct grid_values *values = context;
+    const struct grid *grid = values->grid;
+    const struct image_extent *part = &grid->to.extent, *whole = &grid->planes.extent;
+    const int64_t z = grid->to.first[2] + slice;
+    const struct image_rescale *rescale = &values->rescales[z];
+    for (int64_t row = 0; row < part->rows; row++) {
+        const int64_t first = (z * whole->rows + grid->to.first[1] + row) * whole->columns + grid->to.first[0];
+        double *to = (double *)grid->voxels + (slice * part->rows + row) * part->columns;
+        for (int64_t x = 0; x < part->columns; x++)
+            to[x] = values->samples ? values->samples[first + x]
+                                    : rescale->slope * image_value(values->voxels, grid->source->pixel, first + x) +
+                                          rescale->intercept;
+        for (int64_t x = 0; x < part->columns && values->bits; x++)
+            if (values->bits[(first + x) / 64] >> ((first + x) % 64) & 1)
+                to[x] = NAN;
+    }
+}
+
 /* Resamples to real-world values, NAN at padding (`bits`). Slices with one rescale are interpolated first. */
 static int
 grid_run_real(struct grid *grid, struct kernels_lane *lane, const void *voxels, const uint64_t *bits,
@@ -380,11 +411,22 @@ grid_run_real(struct grid *grid, struct kernels_lane *lane, const void *voxels, 
     const void *resampled;
     for (int32_t z = 0; z < source->plane_count && rescales; z++)
         rescales[z] = volume_rescale(grid->source_instances, &source->planes[z]);
-    double *samples = sampled && rescales ? grid_samples(grid, voxels, rescales, bits) : NULL;
-    if (!rescales || (sampled && !samples)) {
+    double *samples = !sampled || !rescales ? NULL
+                      : grid->same          ? grid_normal_values(grid, voxels, rescales, bits)
+                                            : grid_samples(grid, voxels, rescales, bits);
+    if (!rescales || (sampled && !samples && !(grid->same && !grid->normalise))) {
         free(rescales);
         free(samples);
         return error_set_system(error, -ENOMEM, "resample the volume");
+    }
+    if (grid->same) {
+        struct grid_values same = {grid, voxels, rescales, samples, bits};
+        if (sampled && !samples)
+            same.samples = grid->from->reals;
+        kernels_lane_for(lane, grid->to.extent.slices, grid_fill_slice, &same);
+        free(rescales);
+        free(samples);
+        return 0;
     }
     const int rc = grid_run(grid, lane, 0, each && !sampled ? rescales : NULL, samples, &resampled, error);
     if (rc == 0)

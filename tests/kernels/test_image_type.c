@@ -127,6 +127,45 @@ START_TEST(a_part_of_a_volume)
 
 END_TEST
 
+/* A part has the responses of the whole volume if the largest absolute value of this is given. */
+START_TEST(a_part_with_the_peak_of_the_whole)
+{
+    int cases = 0;
+
+    for (uint64_t seed = 0; seed < 90; seed++) {
+        struct image_type_case each;
+        const double *responses[IMAGE_TYPE_BANDS];
+        struct image_type_request request = {.none = 0};
+
+        image_type_make_case(&each, seed);
+        const struct image_extent whole = each.extent;
+        const int64_t count = ref_voxels(whole), slice = whole.columns * whole.rows;
+        double *const values = each.values, *const expected = ref_allocate(count, sizeof(*expected));
+
+        if (image_type_has_peak(each.demand.options.kind) && whole.slices > 1) {
+            for (int64_t i = 0; i < count; i++)
+                request.peak = fmax(request.peak, fabs(values[i]));
+            ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, responses, &error), 0);
+            memcpy(expected, responses[0], (size_t)count * sizeof(*expected));
+            each.extent.slices = 1;
+            request.values = values;
+            for (int axis = 0; axis < 3; axis++)
+                request.sides[axis] = axis == 0 ? whole.columns : axis == 1 ? whole.rows : whole.slices;
+            for (request.at[2] = 0; request.at[2] < whole.slices; request.at[2]++) {
+                ck_assert_int_eq(image_type_run_case(variants[0].lane, &each, responses, &error), 0);
+                ck_assert_int_eq(image_type_run(variants[0].lane, &request, responses, &error), 0);
+                ck_assert(memcmp(expected + request.at[2] * slice, responses[0], (size_t)slice * sizeof(double)) == 0);
+            }
+            cases++;
+        }
+        free(expected);
+        image_type_free_case(&each);
+    }
+    ck_assert_int_ge(cases, 10);
+}
+
+END_TEST
+
 /* No response exceeds the bound. */
 START_TEST(bounds)
 {
@@ -212,6 +251,7 @@ main(void)
     tcase_add_test(tcase, random_cases);
     tcase_add_test(tcase, bands_and_boxes);
     tcase_add_test(tcase, a_part_of_a_volume);
+    tcase_add_test(tcase, a_part_with_the_peak_of_the_whole);
     tcase_add_test(tcase, bounds);
     tcase_add_test(tcase, volumes_of_zeros_and_of_one_value);
     tcase_add_test(tcase, refusals);

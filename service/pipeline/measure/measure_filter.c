@@ -36,12 +36,15 @@ texture_filter_band(const struct filter_options *filter)
 }
 
 double
-texture_filter_margin(const struct texture_options *options, const double spacing[3])
+texture_filter_margin(const struct texture_options *options, const struct grid *grid)
 {
+    const double *spacing = grid->to.spacing;
     const struct texture_filter_demand own = filter_demand_of(options, spacing);
     const bool is_image_type = filter_is_image_type(options->filter->kind);
     int32_t reach[3];
     double margin = 0;
+    if (is_image_type && image_type_has_peak(options->filter->kind) && !grid_has_rescaled(grid))
+        return -1;
     if (is_image_type)
         image_type_reach(&own.image_type, reach);
     else
@@ -262,6 +265,8 @@ respond_reals(const struct texture_filtering *filtering, struct error *error)
     int count = 0, rc = filtering_values(filtering, error);
     if (rc == 0)
         request.none = grid_normalised(filtering->values, filtering->range->ends[0]);
+    if (rc == 0 && filtering->options->filter->around < 0 && grid_has_rescaled(filtering->values))
+        request.peak = fmax(fabs(filtering->range->ends[0]), fabs(filtering->range->ends[1]));
     for (int axis = 0; axis < 3; axis++)
         request.at[axis] = filtering->part.first[axis] - filtering->values->to.first[axis];
     if (rc == 0)

@@ -23,8 +23,8 @@ struct texture_filter_demand {
     struct image_type_demand image_type;
 };
 
-/* Returns the margin around regions in mm that the filter reads; a negative number: the whole volume. */
-double texture_filter_margin(const struct texture_options *options, const double spacing[3]);
+/* Returns the margin around regions in mm that the filter reads on a whole grid; a negative number: the whole volume. */
+double texture_filter_margin(const struct texture_options *options, const struct grid *grid);
 
 /* Returns an upper limit of the responses to values up to a limit. */
 double texture_filter_bound(const struct texture_options *options, const double spacing[3], double limit);

@@ -355,7 +355,7 @@ find_parts(const struct texture_groups *groups, size_t group, const struct image
 {
     const struct texture_options *options = &groups->pipeline->texture[group];
     const struct grid *grid = &groups->grids[group];
-    const double filter = options->filter ? texture_filter_margin(options, grid->to.spacing) : 0;
+    const double filter = options->filter ? texture_filter_margin(options, grid) : 0;
     struct group_regions regions;
     int64_t first[3], size[3];
     unsigned wanted = 0;
@@ -397,11 +397,13 @@ interpolate(struct texture_groups *groups, size_t group, const void *voxels, con
     if (rc)
         return rc;
     grid_narrow(grid, &all);
-    rc = group_grids_tell(grid, group_grids_begin_source(groups, group, most_bytes, &place, error), error);
-    if (rc)
-        return rc;
-    grid_copy_source(grid, voxels, place);
-    rc = kernels_volume_ready(groups->lane, 0, grid_source_extent(grid).slices, error);
+    if (!grid->same) {
+        rc = group_grids_tell(grid, group_grids_begin_source(groups, group, most_bytes, &place, error), error);
+        if (rc)
+            return rc;
+        grid_copy_source(grid, voxels, place);
+        rc = kernels_volume_ready(groups->lane, 0, grid_source_extent(grid).slices, error);
+    }
     if (rc == 0)
         rc = grid_interpolate(grid, groups->lane, voxels, group_grids_most(groups, group, most_bytes), error);
     return rc;

@@ -125,7 +125,8 @@ prepare_group(struct texture_groups *groups, size_t group, struct kernels_device
     int rc = groups->lane ? 0 : kernels_lane_open(device, &groups->lane, error);
     if (rc)
         return rc;
-    rc = group_grids_begin_source(groups, group, most_bytes, &voxels, error);
+    if (!groups->grids[group].same)
+        rc = group_grids_begin_source(groups, group, most_bytes, &voxels, error);
     if (rc == 0)
         rc = begin_spaced(groups, group, most_bytes, &voxels, error);
     if (rc == 0 && options->filter)
