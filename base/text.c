@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,8 +126,10 @@ text_open(struct text_stream *stream)
     *stream = (struct text_stream){.bytes = calloc(1, 1), .capacity = 1};
     if (stream->bytes)
         stream->out = fopencookie(stream, "w", append);
-    if (stream->out)
+    if (stream->out) {
+        __fsetlocking(stream->out, FSETLOCKING_BYCALLER); /* one thread writes */
         return 0;
+    }
     free(stream->bytes);
     stream->bytes = NULL;
     return -ENOMEM;

@@ -255,10 +255,10 @@ record_take_settings(const char *settings, struct feature_record *record)
                 memcpy(record->values[s], value, strlen(value) + 1);
 }
 
+/* Sets the fields that identify the feature, and its value. */
 static void
-record_make(const struct feature *feature, struct feature_record *record)
+record_name(const struct feature *feature, struct feature_record *record)
 {
-    static const enum field_kind kinds[] = {FIELD_TEXT, FIELD_INTEGER, FIELD_NUMBER, FIELD_BOOLEAN};
     struct field *field = record->fields;
     *field++ = (struct field){.name = "segment_number", .kind = FIELD_INTEGER, .integer = feature->segment};
     *field++ = field_text("label", feature->label);
@@ -272,6 +272,14 @@ record_make(const struct feature *feature, struct feature_record *record)
                               .number = {feature->value + 0.0}};
     *field++ = field_text("reason", feature->missing_reason);
     *field++ = field_text("unit", feature->unit);
+}
+
+/* Sets the fields of the settings. */
+static void
+record_set(const struct feature *feature, struct feature_record *record)
+{
+    static const enum field_kind kinds[] = {FIELD_TEXT, FIELD_INTEGER, FIELD_NUMBER, FIELD_BOOLEAN};
+    struct field *field = record->fields + NAMED_FIELDS;
     record_take_settings(feature->settings, record);
     for (int s = 0; s < FEATURE_SETTING_COUNT; s++) {
         const enum feature_setting setting = (enum feature_setting)s;
@@ -293,6 +301,51 @@ record_make(const struct feature *feature, struct feature_record *record)
             field[-1].kind = FIELD_RANGE;
         field[-1].number[1] = strtod(value, NULL);
     }
+}
+
+static void
+record_make(const struct feature *feature, struct feature_record *record)
+{
+    record_name(feature, record);
+    record_set(feature, record);
+}
+
+/* The text of settings, which most features share with the feature before. */
+struct settings_text {
+    const char *of; /* the settings; NULL: none */
+    size_t size;
+    char bytes[8192];
+};
+
+typedef void settings_writer(const struct feature_record *record, FILE *out);
+
+static bool
+settings_text_make(struct settings_text *text, const struct feature_record *record, settings_writer *write)
+{
+    FILE *stream = fmemopen(text->bytes, sizeof text->bytes, "w");
+    if (!stream)
+        return false;
+    write(record, stream);
+    const bool fits = fflush(stream) == 0 && !ferror(stream);
+    const long size = ftell(stream);
+    fclose(stream);
+    text->size = size > 0 ? (size_t)size : 0;
+    return fits && text->size < sizeof text->bytes;
+}
+
+/* Writes the settings of a feature. Settings that have no text, for want of memory, are written one by one. */
+static void
+settings_put(struct settings_text *text, const struct feature *feature, struct feature_record *record,
+             settings_writer *write, FILE *out)
+{
+    if (!text->of || (text->of != feature->settings && strcmp(text->of, feature->settings) != 0)) {
+        record_set(feature, record);
+        text->of = settings_text_make(text, record, write) ? feature->settings : NULL;
+    }
+    if (text->of)
+        fwrite(text->bytes, 1, text->size, out);
+    else
+        write(record, out);
 }
 
 /* ---------------------------------------------------------------------------------- JSON ---- */
@@ -326,17 +379,28 @@ put_json(struct json *json, const struct field *value)
     }
 }
 
+/* Writes the settings as the last members of an object in an array. */
+static void
+settings_to_json(const struct feature_record *record, FILE *out)
+{
+    struct json json = {.out = out, .depth = 2, .filled = true};
+    for (size_t f = NAMED_FIELDS; f < FIELDS; f++)
+        put_json(&json, &record->fields[f]);
+}
+
 void
 feature_set_to_json(const struct feature_set *set, FILE *out)
 {
     struct json json = {.out = out};
     struct feature_record record;
+    struct settings_text text = {.of = NULL};
     json_begin_array(&json, NULL);
     for (size_t i = 0; i < set->count; i++) {
-        record_make(&set->items[i], &record);
+        record_name(&set->items[i], &record);
         json_begin_object(&json, NULL);
-        for (size_t f = 0; f < FIELDS; f++)
+        for (size_t f = 0; f < NAMED_FIELDS; f++)
             put_json(&json, &record.fields[f]);
+        settings_put(&text, &set->items[i], &record, settings_to_json, out);
         json_end_object(&json);
     }
     json_end_array(&json);
@@ -464,10 +528,23 @@ put_csv(FILE *out, const struct field *value)
     }
 }
 
+static void
+settings_to_csv(const struct feature_record *record, FILE *out)
+{
+    for (size_t f = NAMED_FIELDS; f < FIELDS; f++) {
+        const struct field *field = &record->fields[f];
+        fputc(',', out);
+        put_csv(out, field);
+        if (field->kind == FIELD_NONE && strcmp(field->name, "range") == 0)
+            fputc(',', out);
+    }
+}
+
 void
 feature_set_to_csv(const struct feature_set *set, FILE *out)
 {
     struct feature_record record;
+    struct settings_text text = {.of = NULL};
     static const struct feature none = {.label = "",
                                         .family = "",
                                         .name = "",
@@ -483,15 +560,13 @@ feature_set_to_csv(const struct feature_set *set, FILE *out)
     }
     fputs("\r\n", out);
     for (size_t i = 0; i < set->count; i++) {
-        record_make(&set->items[i], &record);
-        for (size_t f = 0; f < FIELDS; f++) {
-            const struct field *field = &record.fields[f];
+        record_name(&set->items[i], &record);
+        for (size_t f = 0; f < NAMED_FIELDS; f++) {
             if (f > 0)
                 fputc(',', out);
-            put_csv(out, field);
-            if (field->kind == FIELD_NONE && strcmp(field->name, "range") == 0)
-                fputc(',', out);
+            put_csv(out, &record.fields[f]);
         }
+        settings_put(&text, &set->items[i], &record, settings_to_csv, out);
         fputs("\r\n", out);
     }
 }
