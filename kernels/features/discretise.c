@@ -158,6 +158,39 @@ discretise_value(const struct discretise_rule *rule, double value)
     return (uint32_t)level_of_value(rule, 0, value);
 }
 
+/* Returns the value, or the nearer end of lo .. hi. */
+static inline double
+within(double value, double lo, double hi)
+{
+    value = value > lo ? value : lo;
+    return value < hi ? value : hi;
+}
+
+/* As floor(), for a number of at most 31 bits, which vectors can convert. */
+static inline double
+floor_of_few(double value)
+{
+    const double whole = (double)(int32_t)value;
+
+    return whole > value ? whole - 1 : whole;
+}
+
+void
+discretise_values(const struct discretise_rule *rule, const double *values, int64_t count, uint16_t *levels)
+{
+    const double width = rule->options->bin_width, lo = rule->lo, hi = rule->hi, origin = rule->origin;
+
+    if (rule->options->kind == DISCRETISATION_PYRADIOMICS_BIN_WIDTH && fmax(fabs(lo), fabs(hi)) / width < INT32_MAX)
+        for (int64_t i = 0; i < count; i++) {
+            const double value = within(values[i], lo, hi);
+
+            levels[i] = (uint16_t)(int32_t)(floor_of_few(value / width) - origin + 1);
+        }
+    else
+        for (int64_t i = 0; i < count; i++)
+            levels[i] = (uint16_t)level_of_value(rule, 0, within(values[i], lo, hi));
+}
+
 int
 discretise(const struct discretisation_options *options, const struct image_rescale *rescales, size_t table_count,
            size_t values, int32_t smallest, double lo, double hi, uint16_t *level_of, int *levels)

@@ -35,6 +35,9 @@ int discretise_count(const struct discretisation_options *options, double lo, do
 struct discretise_rule discretise_rule_of(const struct discretisation_options *options, double lo, double hi);
 uint32_t discretise_value(const struct discretise_rule *rule, double value);
 
+/* Sets the levels of `count` values, at most TEXTURE_MAX_LEVELS. Those of values beyond lo .. hi have no meaning. */
+void discretise_values(const struct discretise_rule *rule, const double *values, int64_t count, uint16_t *levels);
+
 /* Returns the max number of levels for a region with values lo to hi. */
 int discretise_most_levels(const struct discretisation_options *options, double lo, double hi);
 

@@ -6,6 +6,8 @@
  */
 #include "kernels/features/statistics.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -254,7 +256,7 @@ keys_list_bins(struct kernels_lane *lane, struct keys *own, struct value_list *l
         own->filled[bin].item = list->size;
         list->size += own->filled[bin].unique;
     }
-    list->items = own->items = malloc((list->size + 1) * sizeof(*list->items));
+    list->items = own->items = array_take_pages((list->size + 1) * sizeof(*list->items));
     if (list->items)
         kernels_lane_for(lane, filled, keys_list_bin, own);
 }
@@ -279,7 +281,7 @@ value_list_of_reals(struct kernels_lane *lane, const double *reals, const struct
     }
     const bool is_many = own.count >= SORT_MANY && own.count <= UINT32_MAX;
 
-    own.keys = malloc((2 * own.count + 1) * sizeof(*own.keys));
+    own.keys = array_take_pages((2 * own.count + 1) * sizeof(*own.keys));
     own.bins = is_many ? calloc(SORT_PARTS * SORT_BINS, sizeof(*own.bins)) : NULL;
     own.filled = is_many ? malloc(SORT_BINS * sizeof(*own.filled)) : NULL;
     list->total = (double)own.count;

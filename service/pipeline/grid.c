@@ -479,6 +479,26 @@ grid_mask_on_planes(const struct grid *grid, const struct image_mask *mask, uint
     return rc ? rc : kernels_resample_mask(&grid->planes, &grid->to, mask->bits, *bits, &on_planes->voxels, error);
 }
 
+/* Copies the part of a mask of the planes that a grid of their voxels has. */
+static void
+grid_crop_mask(const struct grid *grid, const uint64_t *on_planes, uint64_t *bits, struct image_mask *mask)
+{
+    const struct image_extent *part = &grid->to.extent, *whole = &grid->planes.extent;
+    const int64_t words = (part->columns + 63) / 64, from_words = (whole->columns + 63) / 64;
+    const int64_t first = grid->to.first[0] / 64, last = (part->columns - 1) % 64;
+    const int shift = (int)(grid->to.first[0] % 64);
+    for (int64_t row = 0; row < part->rows * part->slices; row++) {
+        const int64_t y = grid->to.first[1] + row % part->rows, z = grid->to.first[2] + row / part->rows;
+        const uint64_t *from = on_planes + (z * whole->rows + y) * from_words + first;
+        uint64_t *to = bits + row * words;
+        for (int64_t w = 0; w < words; w++) {
+            const uint64_t next = shift > 0 && first + w + 1 < from_words ? from[w + 1] << (64 - shift) : 0;
+            to[w] = (from[w] >> shift | next) & (w + 1 == words ? UINT64_MAX >> (63 - last) : UINT64_MAX);
+            mask->voxels += __builtin_popcountll(to[w]);
+        }
+    }
+}
+
 int
 grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits, struct image_mask *mask,
                   struct error *error)
@@ -487,7 +507,9 @@ grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t *
                           uint64_t *on_grid, int64_t *voxels, struct error *error) =
         grid->pyradiomics ? kernels_resample_nearest_mask : kernels_resample_linear_mask;
     int rc = grid_reserve_mask(&grid->to.extent, bits, mask, error);
-    return rc ? rc : resample(&grid->planes, &grid->to, on_planes, *bits, &mask->voxels, error);
+    if (rc == 0 && grid->same)
+        grid_crop_mask(grid, on_planes, *bits, mask);
+    return rc || grid->same ? rc : resample(&grid->planes, &grid->to, on_planes, *bits, &mask->voxels, error);
 }
 
 int

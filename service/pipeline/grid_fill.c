@@ -3,6 +3,7 @@
 
 #include "service/pipeline/volume.h"
 
+#include "base/array.h"
 #include "base/error.h"
 
 #include <errno.h>
@@ -475,7 +476,7 @@ grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxel
     const struct image_range padding = grid_source_padding(grid);
     for (size_t i = 0; i < grid->own_instances.count; i++)
         grid->own_instances.at[i].has_padding = false;
-    grid->voxels = malloc(grid_voxel_bytes(grid));
+    grid->voxels = array_take_pages(grid_voxel_bytes(grid));
     int rc = grid->voxels ? 0 : error_set_system(error, -ENOMEM, "resample the volume");
     if (rc == 0)
         rc = grid_find_padding(grid, voxels, &padding, &bits, error);

@@ -299,22 +299,31 @@ static bool
 image_store(const struct image_decoding *decoding, int64_t first, const double *values, int64_t count)
 {
     const struct image_range range = image_pixel_range(decoding->pixel);
-    bool all = true;
-    if (decoding->reals)
+    const double lo = range.lo, hi = range.hi;
+    uint8_t *const bytes = (uint8_t *)decoding->voxels + first;
+    uint16_t *const words = (uint16_t *)decoding->voxels + first;
+    int others = 0; /* values that are cut off: no branches, so that loops take vectors */
+    if (decoding->reals) {
         memcpy(decoding->reals + first, values, (size_t)count * sizeof *values);
-    for (int64_t i = 0; i < count; i++) {
-        double value = values[i];
-        if (decoding->reals)
-            value = image_nearest((value - decoding->rescale.intercept) / decoding->rescale.slope);
-        const bool is_within = value >= range.lo && value <= range.hi;
-        const int32_t whole = is_within ? (int32_t)value : 0;
-        all = all && is_within && whole == value;
-        if (decoding->pixel == IMAGE_UINT8)
-            ((uint8_t *)decoding->voxels)[first + i] = (uint8_t)whole;
-        else
-            ((uint16_t *)decoding->voxels)[first + i] = (uint16_t)whole;
+        for (int64_t i = 0; i < count; i++) {
+            const double value = image_nearest((values[i] - decoding->rescale.intercept) / decoding->rescale.slope);
+            const int32_t whole = (int32_t)(value > lo ? value < hi ? value : hi : lo);
+            others |= whole != value;
+            words[i] = (uint16_t)whole;
+        }
+        return others == 0;
     }
-    return all;
+    for (int64_t i = 0; i < count && decoding->pixel != IMAGE_UINT8; i++) {
+        const int32_t whole = (int32_t)(values[i] > lo ? values[i] < hi ? values[i] : hi : lo);
+        others |= whole != values[i];
+        words[i] = (uint16_t)whole;
+    }
+    for (int64_t i = 0; i < count && decoding->pixel == IMAGE_UINT8; i++) {
+        const int32_t whole = (int32_t)(values[i] > lo ? values[i] < hi ? values[i] : hi : lo);
+        others |= whole != values[i];
+        bytes[i] = (uint8_t)whole;
+    }
+    return others == 0;
 }
 
 static int

@@ -427,11 +427,18 @@ prepare_coarse(struct job *job)
     return rc;
 }
 
+/* `other`: a lane of the device, which serves texture unless the job has a coarse volume. Only memory of a GPU is worth keeping
+ * for the next job. */
 static int
-prepare_groups_on(struct job *job, struct kernels_device *device, struct error *error)
+prepare_groups_on(struct job *job, struct kernels_device *device, struct kernels_lane *other, struct error *error)
 {
-    job->groups = (struct texture_groups){
-        .pipeline = job->pipeline, .grid = &job->source.grid, .watch = job->watch, .valuing = job->compute->valuing};
+    const bool borrows = !job->segmentation.coarse && other && kernels_lane_beside(other);
+    job->groups = (struct texture_groups){.pipeline = job->pipeline,
+                                          .grid = &job->source.grid,
+                                          .watch = job->watch,
+                                          .valuing = job->compute->valuing,
+                                          .lane = borrows ? other : NULL,
+                                          .borrows_lane = borrows};
     return texture_groups_prepare(&job->groups, device, most_of_other(job), error);
 }
 
@@ -442,10 +449,11 @@ prepare_groups(struct job *job)
     const struct pipeline_compute *compute = job->compute;
     struct error error; /* not used if the CPU runs it */
     const bool is_fallback = job->lane == compute->fallback_lane;
-    int rc = prepare_groups_on(job, is_fallback ? compute->fallback_device : compute->device, &error);
+    int rc = prepare_groups_on(job, is_fallback ? compute->fallback_device : compute->device,
+                               is_fallback ? compute->fallback_coarse_lane : compute->coarse_lane, &error);
     if (rc == -ENOMEM && compute->fallback_device && !is_fallback) {
         texture_groups_release(&job->groups);
-        rc = prepare_groups_on(job, compute->fallback_device, &error);
+        rc = prepare_groups_on(job, compute->fallback_device, compute->fallback_coarse_lane, &error);
     }
     if (rc) {
         job->report->error = error;

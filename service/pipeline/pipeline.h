@@ -21,7 +21,7 @@
 struct pipeline_compute {
     struct kernels_device *device;
     struct kernels_lane *lane;
-    struct kernels_lane *coarse_lane; /* for segments with grid_mm */
+    struct kernels_lane *coarse_lane; /* for segments with grid_mm; without these for texture */
     struct valuing *valuing;          /* measure_values.h */
     int threads;
     int64_t most_bytes;                     /* memory limit of the job; 0: the free memory */

@@ -228,18 +228,25 @@ fill_part(void *context, int64_t part)
     const int64_t columns = volume->columns, rows = volume->rows * volume->slices;
     const int64_t end = rows * (part + 1) / filling->parts;
     uint64_t *const histogram = filling->histograms + (size_t)part * filling->counters;
+    uint16_t levels[64];
+    for (int i = 0; i < 64; i++)
+        levels[i] = 1;
     for (int64_t row = rows * part / filling->parts; row < end; row++) {
         uint16_t *to = filling->voxels + row * columns;
         memset(to, 0, (size_t)columns * sizeof *to);
-        for (int64_t word = 0; word < (columns + 63) / 64; word++)
-            for (uint64_t bits = image_word(region->bits, columns, row, word); bits; bits &= bits - 1) {
-                const int64_t x = 64 * word + __builtin_ctzll(bits);
-                const double value = volume->reals[row * columns + x];
-                if (!(value >= region->kept[0]) || !(value <= region->kept[1]))
+        for (int64_t x = 0; x < columns; x += 64) {
+            const double *values = volume->reals + row * columns + x;
+            uint64_t bits = image_word(region->bits, columns, row, x / 64);
+            if (bits && filling->levels)
+                discretise_values(&filling->rule, values, columns - x < 64 ? columns - x : 64, levels);
+            for (; bits; bits &= bits - 1) {
+                const int at = __builtin_ctzll(bits);
+                if (!(values[at] >= region->kept[0]) || !(values[at] <= region->kept[1]))
                     continue;
-                to[x] = filling->levels ? (uint16_t)discretise_value(&filling->rule, value) : 1;
-                histogram[to[x]]++;
+                to[x + at] = levels[at];
+                histogram[levels[at]]++;
             }
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 #include "service/pipeline/measure/measure_demand.h"
 #include "service/pipeline/volume.h"
 
+#include "base/array.h"
 #include "base/error.h"
 #include "kernels/range/range.h"
 #include "kernels/texture/region.h"
@@ -235,7 +236,7 @@ is_left_out(const struct texture_filtering *filtering, double value, int64_t row
 
 /* ------------------------------------------------------------------------------ image types -- */
 
-enum { COPIED_TOGETHER = 1 << 20 }; /* bytes */
+enum { COPIED_TOGETHER = 2 << 20 }; /* bytes: a huge page */
 
 /* A response that threads copy out of the lane, to memory whose pages are new. */
 struct response_copying {
@@ -276,7 +277,7 @@ respond_reals(const struct texture_filtering *filtering, struct error *error)
     for (int band = 0; band < IMAGE_TYPE_BANDS && rc == 0; band++) {
         if (!(filtering->bands >> band & 1))
             continue;
-        double *reals = malloc(bytes);
+        double *reals = array_take_pages(bytes);
         if (!reals)
             return error_set_system(error, -ENOMEM, "filter the volume");
         struct response_copying copying = {(const char *)found[count++], (char *)reals, bytes};
@@ -296,7 +297,7 @@ fill_reals(const struct texture_filtering *filtering, struct error *error)
     const struct grid_part measured = grid_whole(filtering->grid);
     const bool has_range = filtering->options->levels.has_range;
     double **band = &filtering->response->reals[__builtin_ctz(texture_filter_band(filtering->options->filter))];
-    double *reals = filtering->takes_response ? *band : malloc(bytes);
+    double *reals = filtering->takes_response ? *band : array_take_pages(bytes);
     if (!reals)
         return error_set_system(error, -ENOMEM, "filter the volume");
     if (filtering->takes_response)

@@ -54,7 +54,7 @@ group_masks_free(struct group_masks *masks)
  * if the whole volume is one of them.
  */
 static bool
-box_regions(const struct grid *grid, const struct group_regions *regions, int64_t first[3], int64_t size[3])
+regions_box_find(const struct grid *grid, const struct group_regions *regions, int64_t first[3], int64_t size[3])
 {
     int64_t end[3] = {0, 0, 0};
     struct texture_box box;
@@ -75,6 +75,25 @@ box_regions(const struct grid *grid, const struct group_regions *regions, int64_
         size[axis] = end[axis] > 0 ? end[axis] - first[axis] : 1;
     }
     return true;
+}
+
+/* As regions_box_find(), for wanted regions (enum conf_region, or-ed). */
+static int
+box_regions(struct texture_groups *groups, const struct grid *grid, unsigned wanted, const struct image_mask *masks,
+            struct error *error)
+{
+    struct regions_box *box = &groups->box;
+    struct group_regions regions;
+    if (box->known && box->wanted == wanted)
+        return 0;
+    const int rc = group_regions_list(groups->pipeline, wanted, masks, &regions, error);
+    if (rc)
+        return rc;
+    box->bounded = regions_box_find(grid, &regions, box->first, box->size);
+    box->wanted = wanted;
+    box->known = true;
+    group_regions_free(&regions);
+    return 0;
 }
 
 /* -------------------------------------------------------------------------------- sharing ---- */
@@ -350,14 +369,13 @@ part_around_both(const struct grid_part *a, const struct grid_part *b)
 /* Finds the part of a group's whole grid that is measured, by it or by groups that share its response, and the part that the
  * filter reads. */
 static int
-find_parts(const struct texture_groups *groups, size_t group, const struct image_mask *masks,
-           struct grid_part *measured, struct grid_part *filtered, struct error *error)
+find_parts(struct texture_groups *groups, size_t group, const struct image_mask *masks, struct grid_part *measured,
+           struct grid_part *filtered, struct error *error)
 {
     const struct texture_options *options = &groups->pipeline->texture[group];
     const struct grid *grid = &groups->grids[group];
     const double filter = options->filter ? texture_filter_margin(options, grid) : 0;
-    struct group_regions regions;
-    int64_t first[3], size[3];
+    const int64_t *first = groups->box.first, *size = groups->box.size;
     unsigned wanted = 0;
     double margin = 0;
     *measured = *filtered = grid_whole(grid);
@@ -366,8 +384,8 @@ find_parts(const struct texture_groups *groups, size_t group, const struct image
             wanted |= groups->pipeline->texture[g].response ? CONF_VOLUME : groups->pipeline->texture[g].regions;
             margin = fmax(margin, texture_margin(&groups->pipeline->texture[g], grid->to.spacing));
         }
-    const int rc = group_regions_list(groups->pipeline, wanted, masks, &regions, error);
-    if (rc == 0 && box_regions(grid, &regions, first, size)) {
+    const int rc = box_regions(groups, grid, wanted, masks, error);
+    if (rc == 0 && groups->box.bounded) {
         *measured = grid_part_around(grid, first, size, margin);
         if (grid->image_type && options->filter->around >= 0) {
             *filtered = grid_part_cropped(grid, first, size, options->filter->around);
@@ -375,7 +393,6 @@ find_parts(const struct texture_groups *groups, size_t group, const struct image
         } else if (filter >= 0)
             *filtered = grid_part_around(grid, first, size, filter + margin);
     }
-    group_regions_free(&regions);
     return rc;
 }
 

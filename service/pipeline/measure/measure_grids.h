@@ -37,6 +37,13 @@ struct group_masks {
     size_t count;
 };
 
+/* The box of regions on the planes, which all groups of these regions have. */
+struct regions_box {
+    bool known, bounded; /* bounded: the whole volume is none of them */
+    unsigned wanted;     /* as above */
+    int64_t first[3], size[3];
+};
+
 struct texture_groups;
 
 /* Lists the segments to measure with their numbers, and the whole volume. The caller must free the list. */

@@ -150,7 +150,8 @@ void
 texture_groups_release(struct texture_groups *groups)
 {
     group_grids_release(groups);
-    kernels_lane_close(groups->lane);
+    if (!groups->borrows_lane)
+        kernels_lane_close(groups->lane);
     groups->lane = NULL;
 }
 

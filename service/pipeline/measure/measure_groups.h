@@ -24,9 +24,11 @@ struct texture_groups {
     struct valuing *valuing;                                /* for texture_measure() */
     struct grid *grids;                                     /* per group; the job's grid if there is no source */
     struct kernels_lane *lane;                              /* the second lane; NULL: not needed */
+    bool borrows_lane;                                      /* the caller owns it */
     struct group_values *values;                            /* per group */
     struct group_masks masks, masks_before[GROUPS_WAITING]; /* before: those of groups whose values are not complete */
     struct filter_range range;                              /* for filters */
+    struct regions_box box;                                 /* of the last regions */
 };
 
 /*
@@ -50,7 +52,7 @@ int texture_groups_begin_ahead(const struct conf_pipeline *pipeline, const struc
  * (0: the free memory), so that errors are found before any work. If that is too much for the whole
  * grid but the segments may need less, texture_groups_measure() decides.
  *
- * All arguments are borrowed. Release it also after an error: one of grid_make_spaced(),
+ * All arguments are borrowed, and so is a lane that groups->lane already is. Release it also after an error: one of grid_make_spaced(),
  * kernels_lane_open() or kernels_volume_begin(), with -ENOMEM if it does not fit the device.
  */
 int texture_groups_prepare(struct texture_groups *groups, struct kernels_device *device, int64_t most_bytes,
