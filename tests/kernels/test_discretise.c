@@ -172,6 +172,41 @@ START_TEST(rounded_edges_of_pyradiomics)
 
 END_TEST
 
+/* Levels of many values are those of each, by the formulas: also below 0, at edges, and for bins of more than 31 bits. */
+START_TEST(many_values)
+{
+    static const double widths[] = {25, 0.1, 1e-9, 3.7e9};
+    double values[101];
+    uint16_t found[101];
+
+    for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++)
+        for (int shift = -2; shift <= 2; shift++) {
+            struct discretisation_options settings = {
+                .kind = DISCRETISATION_PYRADIOMICS_BIN_WIDTH, .bin_width = widths[w], .levels = 16};
+
+            for (int i = 0; i < 101; i++)
+                values[i] = (100 * shift + i - 50) * widths[w] * (i % 2 ? 0.25 : 0.3);
+            const double lo = (100 * shift - 50) * widths[w] * (shift < 0 ? 0.31 : 0.2);
+            const double hi = (100 * shift + 50) * widths[w] * (shift < 0 ? 0.2 : 0.31);
+            struct discretise_rule rule = discretise_rule_of(&settings, lo, hi);
+
+            discretise_values(&rule, values, 101, found);
+            for (int i = 0; i < 101; i++)
+                if (values[i] >= lo && values[i] <= hi)
+                    ck_assert_int_eq(found[i], (int)(floor(values[i] / widths[w]) - floor(lo / widths[w]) + 1));
+            settings.kind = DISCRETISATION_FIXED_BIN_NUMBER;
+            rule = discretise_rule_of(&settings, lo, hi);
+            discretise_values(&rule, values, 101, found);
+            for (int i = 0; i < 101; i++)
+                if (values[i] >= lo && values[i] <= hi)
+                    ck_assert_int_eq(found[i], (int)fmin(floor(16 * (values[i] - lo) / (hi - lo)) + 1, 16));
+            values[7] = NAN; /* outside of a region: any level, and no fault */
+            discretise_values(&rule, values, 101, found);
+        }
+}
+
+END_TEST
+
 /* Every rule must exclude values outside the range, for any region. */
 START_TEST(re_segmentation)
 {
@@ -292,6 +327,7 @@ main(void)
     tcase_add_test(tcase, fixed_bin_size);
     tcase_add_test(tcase, bin_width_of_pyradiomics);
     tcase_add_test(tcase, rounded_edges_of_pyradiomics);
+    tcase_add_test(tcase, many_values);
     tcase_add_test(tcase, re_segmentation);
     tcase_add_test(tcase, a_rescale_for_each_slice);
     tcase_add_test(tcase, too_many_levels);
