@@ -175,20 +175,34 @@ floor_of_few(double value)
     return whole > value ? whole - 1 : whole;
 }
 
+/* Sets the levels by a product, which takes a fraction of the time of a division. Returns whether all products were far enough
+ * from a whole number to have the floor of the quotient, which differs by at most 2^-51 of itself. */
+static bool
+discretise_by_product(const struct discretise_rule *rule, const double *values, int64_t count, uint16_t *levels)
+{
+    const double per_width = 1 / rule->options->bin_width, lo = rule->lo, hi = rule->hi, origin = rule->origin;
+    const double near = fmax(fabs(lo), fabs(hi)) * per_width * 0x1p-50;
+    int close = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        const double bin = within(values[i], lo, hi) * per_width, whole = floor_of_few(bin);
+
+        close |= (bin - whole <= near) | (whole + 1 - bin <= near);
+        levels[i] = (uint16_t)(int32_t)(whole - origin + 1);
+    }
+    return !close;
+}
+
 void
 discretise_values(const struct discretise_rule *rule, const double *values, int64_t count, uint16_t *levels)
 {
-    const double width = rule->options->bin_width, lo = rule->lo, hi = rule->hi, origin = rule->origin;
+    const double width = rule->options->bin_width, most = fmax(fabs(rule->lo), fabs(rule->hi)) / width;
 
-    if (rule->options->kind == DISCRETISATION_PYRADIOMICS_BIN_WIDTH && fmax(fabs(lo), fabs(hi)) / width < INT32_MAX)
-        for (int64_t i = 0; i < count; i++) {
-            const double value = within(values[i], lo, hi);
-
-            levels[i] = (uint16_t)(int32_t)(floor_of_few(value / width) - origin + 1);
-        }
-    else
-        for (int64_t i = 0; i < count; i++)
-            levels[i] = (uint16_t)level_of_value(rule, 0, within(values[i], lo, hi));
+    if (rule->options->kind == DISCRETISATION_PYRADIOMICS_BIN_WIDTH && most < 0x1p30 && width > 0x1p-1000 &&
+        discretise_by_product(rule, values, count, levels))
+        return;
+    for (int64_t i = 0; i < count; i++)
+        levels[i] = (uint16_t)level_of_value(rule, 0, within(values[i], rule->lo, rule->hi));
 }
 
 int

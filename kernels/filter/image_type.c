@@ -602,11 +602,20 @@ image_type_copy(const struct image_type_plan *plan, const struct image_type_requ
     const double *from = request->values + (z * request->sides[1] + y) * request->sides[0] + request->at[0];
     double *to = values + row * plan->copies[0];
 
-    for (int64_t x = 0; x < plan->copies[0]; x++) {
-        const int64_t inside = plan->copied[0] + x;
-        const double value = from[inside >= 0 && inside < plan->own[0] ? inside : image_type_source(plan, 0, x)];
+    const int64_t before = plan->copied[0] < 0 ? -plan->copied[0] : 0, left = plan->own[0] - plan->copied[0];
+    const int64_t end = left < plan->copies[0] ? left : plan->copies[0];
+    const double none = request->none, *const inside = from + plan->copied[0];
 
-        to[x] = isnan(value) ? request->none : value;
+    for (int64_t x = before; x < end; x++)
+        to[x] = isnan(inside[x]) ? none : inside[x];
+    for (int64_t x = 0; x < plan->copies[0]; x++) {
+        if (x == before && end > before) /* copied above */
+            x = end;
+        if (x == plan->copies[0])
+            break;
+        const double value = from[image_type_source(plan, 0, x)];
+
+        to[x] = isnan(value) ? none : value;
     }
 }
 

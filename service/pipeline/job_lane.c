@@ -11,6 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    LARGEST_KEPT = 32 << 20, /* bytes of a block that malloc may keep when it is freed, the most that glibc allows */
+    MOST_KEPT = 256 << 20,   /* bytes */
+};
+
 struct job_device {
     struct kernels_device *device;
     int threads;
@@ -46,6 +51,12 @@ job_device_open(const struct kernels_device_options *options, int64_t most_bytes
     if (rc) {
         free(device);
         return rc;
+    }
+    if (strcmp(kernels_device_backend(device->device), "cpu") != 0) {
+        /* Keeps memory that a job freed for its next steps, and for the next job until job_lane_rest(): beside a GPU,
+         * new pages take more time than the values that are written to them. */
+        mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT);
+        mallopt(M_TRIM_THRESHOLD, MOST_KEPT);
     }
     pthread_mutex_init(&device->lock, NULL);
     *out = device;

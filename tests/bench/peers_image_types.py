@@ -2,12 +2,13 @@
 """Times image types and features of pyradiomics: `noctule run --image FILE --mask FILE` with the pipeline that `noctule profiles
 --pyradiomics` prints of a parameter file, and pyradiomics with the same file. From NRRD files to 93 features of each image.
 
-    build/venv/bin/python tests/bench/peers_image_types.py --bin build/ci/bin [--size 160 160 100] [--only Wavelet]
+    build/venv/bin/python tests/bench/peers_image_types.py --bin build/ci/bin [--size 160 160 100] [--only Wavelet] [--backend cuda]
 
 Values are smooth with noise, int16, in an ellipsoid in an eighth of the volume. Seconds are those of the processor and of the clock,
 of processes that have loaded their modules. All features are compared: a difference of more than 1e-6 fails the run. Prints one JSON
 line per image type, and one of all but LBP3D in one job. pyradiomics' LBP3D takes 10 kB per voxel, and its icosphere is that of
-the tests.
+the tests. `_job` is the least of the seconds that eight jobs report which run one after the other in one process, as in the service,
+where the GPU and its memory are there before the job. `pyradiomics_job_ratio` compares it with the clock of pyradiomics.
 """
 
 import argparse
@@ -33,11 +34,12 @@ TYPES = {"Original": "{}", "Square": "{}", "SquareRoot": "{}", "Logarithm": "{}"
 CLASSES = "firstorder", "glcm", "glrlm", "glszm", "gldm", "ngtdm"
 
 
-def of_noctule(programs, folder, file):
+def of_noctule(programs, folder, file, backend):
     """Returns seconds, and the row of the cohort table."""
     from test_run_images import UNUSED
     printed = subprocess.run([programs / "noctule", "profiles", "--pyradiomics", file], check=True, capture_output=True, text=True)
-    (folder / "noctule.conf").write_text(f'root = "{folder / "root"}"; pipelines = ( {{ name = "measure"; min_slices = 1; '
+    (folder / "noctule.conf").write_text(f'root = "{folder / "root"}"; compute = {{ backend = "{backend}"; }}; '
+                                         f'pipelines = ( {{ name = "measure"; min_slices = 1; '
                                          f'results = [ "seg" ]; segments = ( {UNUSED} ); {printed.stdout} }} );')
     clock = Clock(children=True)
     subprocess.run([programs / "noctule", "--config", folder / "noctule.conf", "run", "--pipeline", "measure", "-o", folder / "out",
@@ -46,6 +48,15 @@ def of_noctule(programs, folder, file):
     with open(folder / "out" / "cohort.csv") as table:
         (row,) = csv.DictReader(table)
     return seconds, row
+
+
+def of_job(programs, folder):
+    """Returns the least seconds of jobs of one process, with the configuration of of_noctule()."""
+    pair = f"{folder / 'image.nrrd'},{folder / 'mask.nrrd'}\n"
+    (folder / "pairs.csv").write_text("Image,Mask\n" + 8 * pair)
+    printed = subprocess.run([programs / "noctule", "--config", folder / "noctule.conf", "run", "--pipeline", "measure", "-o",
+                              folder / "jobs", "--json", "--pairs", folder / "pairs.csv"], check=True, capture_output=True, text=True)
+    return min(job["seconds"]["total"] for job in json.loads(printed.stdout)["jobs"])
 
 
 def of_pyradiomics(folder, file):
@@ -73,6 +84,7 @@ def main():
     parser.add_argument("--bin", required=True, type=pathlib.Path, help="the folder of the programs")
     parser.add_argument("--size", type=int, nargs=3, default=(160, 160, 100), help="columns, rows, slices")
     parser.add_argument("--only", choices=(*TYPES, "all"))
+    parser.add_argument("--backend", default="cpu", choices=("cpu", "cuda"))
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     programs = options.bin.resolve()
@@ -94,11 +106,13 @@ def main():
             file = folder / "parameters.yaml"
             file.write_text("setting: { binWidth: 25 }\nimageType:\n" + "".join(f"  {key}: {value}\n" for key, value in chosen.items())
                             + "featureClass:\n" + "".join(f"  {each}:\n" for each in CLASSES))
-            ours, row = min((of_noctule(programs, folder, file) for _ in range(3)), key=lambda found: found[0])
+            ours, row = min((of_noctule(programs, folder, file, options.backend) for _ in range(3)), key=lambda found: found[0])
             line = {"image_type": name, "voxels": int(mask.sum())}
             record(line, "noctule", ours)
             theirs, found = of_pyradiomics(folder, file)
             record(line, "pyradiomics", theirs, ours)
+            line["noctule_job"] = round(of_job(programs, folder), 4)
+            line["pyradiomics_job_ratio"] = round(theirs[1] / line["noctule_job"], 1)
             # Equal responses differ in their last bit, which decides how many are within the percentiles (docs/features.md).
             found = {key: value for key, value in found.items() if not (key.startswith("lbp-3D") and "RobustMean" in key)}
             line["features"] = assert_equal(row, found)

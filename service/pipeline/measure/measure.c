@@ -237,8 +237,9 @@ fill_part(void *context, int64_t part)
         for (int64_t x = 0; x < columns; x += 64) {
             const double *values = volume->reals + row * columns + x;
             uint64_t bits = image_word(region->bits, columns, row, x / 64);
-            if (bits && filling->levels)
-                discretise_values(&filling->rule, values, columns - x < 64 ? columns - x : 64, levels);
+            const int first = bits ? __builtin_ctzll(bits) : 0, past = bits ? 64 - __builtin_clzll(bits) : 0;
+            if (filling->levels)
+                discretise_values(&filling->rule, values + first, past - first, levels + first);
             for (; bits; bits &= bits - 1) {
                 const int at = __builtin_ctzll(bits);
                 if (!(values[at] >= region->kept[0]) || !(values[at] <= region->kept[1]))
