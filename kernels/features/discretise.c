@@ -166,43 +166,33 @@ within(double value, double lo, double hi)
     return value < hi ? value : hi;
 }
 
-/* As floor(), for a number of at most 31 bits, which vectors can convert. */
-static inline double
-floor_of_few(double value)
+/* As edges_up_to(), 4 or 8 at a time. A product with 1 / width is at most one bin off, which both comparisons correct. Values
+ * must have fewer than 2^30 bins. */
+static void
+discretise_by_width(const struct discretise_rule *rule, const double *values, int64_t count, uint16_t *levels)
 {
-    const double whole = (double)(int32_t)value;
-
-    return whole > value ? whole - 1 : whole;
-}
-
-/* Sets the levels by a product, which takes a fraction of the time of a division. Returns whether all products were far enough
- * from a whole number to have the floor of the quotient, which differs by at most 2^-51 of itself. */
-static bool
-discretise_by_product(const struct discretise_rule *rule, const double *values, int64_t count, uint16_t *levels)
-{
-    const double per_width = 1 / rule->options->bin_width, lo = rule->lo, hi = rule->hi, origin = rule->origin;
-    const double near = fmax(fabs(lo), fabs(hi)) * per_width * 0x1p-50;
-    int close = 0;
+    const double lo = rule->lo, hi = rule->hi, origin = rule->origin;
+    const double width = (origin + rule->options->bin_width) - origin, per_width = 1 / width;
 
     for (int64_t i = 0; i < count; i++) {
-        const double bin = within(values[i], lo, hi) * per_width, whole = floor_of_few(bin);
+        const double value = within(values[i], lo, hi), bin = (double)(int32_t)((value - origin) * per_width);
+        const double above = origin + (bin + 1) * width <= value ? 1 : 0, below = origin + bin * width > value ? 1 : 0;
 
-        close |= (bin - whole <= near) | (whole + 1 - bin <= near);
-        levels[i] = (uint16_t)(int32_t)(whole - origin + 1);
+        levels[i] = (uint16_t)(int32_t)(bin + 1 + above - below);
     }
-    return !close;
 }
 
 void
 discretise_values(const struct discretise_rule *rule, const double *values, int64_t count, uint16_t *levels)
 {
-    const double width = rule->options->bin_width, most = fmax(fabs(rule->lo), fabs(rule->hi)) / width;
+    const double width = rule->options->bin_width;
 
-    if (rule->options->kind == DISCRETISATION_PYRADIOMICS_BIN_WIDTH && most < 0x1p30 && width > 0x1p-1000 &&
-        discretise_by_product(rule, values, count, levels))
-        return;
-    for (int64_t i = 0; i < count; i++)
-        levels[i] = (uint16_t)level_of_value(rule, 0, within(values[i], rule->lo, rule->hi));
+    if (rule->options->kind == DISCRETISATION_PYRADIOMICS_BIN_WIDTH && width > 0x1p-1000 &&
+        fmax(fabs(rule->lo), fabs(rule->hi)) / width < 0x1p28)
+        discretise_by_width(rule, values, count, levels);
+    else
+        for (int64_t i = 0; i < count; i++)
+            levels[i] = (uint16_t)level_of_value(rule, 0, within(values[i], rule->lo, rule->hi));
 }
 
 int
