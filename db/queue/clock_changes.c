@@ -18,6 +18,8 @@ queue_clock_was_set(struct queue *queue, int64_t by_ms)
     static const char *const statements[] = {
         "UPDATE job SET not_before_at = " MOVED(
             "not_before_at") " WHERE state = 'DELAYED' AND code <> 'PROGRAM_WAITING'",
+        "UPDATE job SET prior_until_at = " MOVED(
+            "prior_until_at") " WHERE prior_until_at IS NOT NULL AND state IN ('READY', 'DELAYED', 'RUNNING')",
         "UPDATE program_run SET not_before_at = " MOVED("not_before_at") " WHERE state = 'DELAYED'",
         "UPDATE delivery SET due_at = " MOVED("due_at") ", since_at = " MOVED(
             "since_at") " WHERE state IN ('PENDING', 'SENDING', 'DELAYED')",

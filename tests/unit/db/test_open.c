@@ -1,6 +1,7 @@
 /* Opening: the owner of a database, migrations, views, file systems. */
 #include "db/filesystem.h"
 #include "db/migrate.h"
+#include "db/pull_queue.h"
 
 #include "tests/unit/db/sample.h"
 
@@ -133,9 +134,9 @@ assert_newest_version(const struct sample *sample)
     assert_answer(sample, "PRAGMA user_version", version);
 }
 
-/* Makes a database as that version left it, with a series, a finished job and its events. */
+/* Makes an empty database as that version left it. */
 static void
-make_version(const char *path, int version)
+make_empty_version(const char *path, int version)
 {
     char sql[64];
     for (int step = 1; step <= version; step++) {
@@ -147,8 +148,15 @@ make_version(const char *path, int version)
     }
     snprintf(sql, sizeof sql, "PRAGMA user_version = %d", version);
     run_sql(path, sql);
-    run_sql(path, "PRAGMA application_id = 1315922804;"
-                  "INSERT INTO series (id, series_uid, study_uid, modality, body_part, description, "
+    run_sql(path, "PRAGMA application_id = 1315922804");
+}
+
+/* Makes a database as that version left it, with a series, a finished job and its events. */
+static void
+make_version(const char *path, int version)
+{
+    make_empty_version(path, version);
+    run_sql(path, "INSERT INTO series (id, series_uid, study_uid, modality, body_part, description, "
                   "state, revision, instances, frames, expected_instances, first_seen_at, last_seen_at, "
                   "settled_at) VALUES (1, '1.2', '1', 'CT', '', '', 'SETTLED', 1, 1, 1, 0, "
                   "'2026-01-31T02:03:20.000Z', '2026-01-31T02:03:20.000Z', '2026-01-31T02:03:21.000Z');"
@@ -203,6 +211,34 @@ assert_goes_on_working(const struct sample *sample)
     assert_answer(sample, "SELECT destination || state FROM v_deliveries ORDER BY delivery DESC LIMIT 1",
                   "PACSPENDING");
 }
+
+/* The items of version 50 stay with their parts, and their numbers go on. */
+START_TEST(version_50_keeps_its_pulls)
+{
+    struct sample sample;
+    int64_t batch;
+    sample_folder(&sample);
+    make_empty_version(sample.path, 50);
+    run_sql(
+        sample.path,
+        "INSERT INTO pull (id, batch, line, source, key, identifier, state, due_at, asked_by, created_at, ended_at) "
+        "VALUES (7, 7, 0, 'PACS', 'study', '1.2', 'DONE', '2026-01-31T02:03:23.000Z', 'jane', "
+        "'2026-01-31T02:03:23.000Z', '2026-01-31T02:03:24.000Z'), (9, 9, 0, 'PACS', 'study', '1.3', 'WAITING', "
+        "'2026-01-31T02:03:23.000Z', 'jane', '2026-01-31T02:03:23.000Z', NULL);"
+        "INSERT INTO pull_part VALUES (7, '1.2', '', 4);"
+        "INSERT INTO pull_unwanted VALUES ('1.2.3', '1', '1.2.4', '1.2', 7); DELETE FROM pull WHERE id = 9");
+    sample_reopen(&sample);
+    sample_assert_sound(sample.queue);
+    assert_newest_version(&sample);
+    assert_answer(&sample, "SELECT item || ' ' || state || ' ' || study_uids || ' ' || unwanted FROM v_pulls",
+                  "7 DONE 1.2 1");
+    ck_assert_int_eq(queue_next_batch(sample.queue, &batch), 0);
+    ck_assert_int_eq(batch, 10);
+    assert_schema_of_a_new_one(&sample);
+    sample_close(&sample);
+}
+
+END_TEST
 
 START_TEST(version_1_is_brought_up_to_date)
 {
@@ -643,9 +679,10 @@ START_TEST(events_are_append_only)
 
 END_TEST
 
-SAMPLE_MAIN("db_open", NULL, NULL, the_schema_equals_the_sum_of_the_migrations, version_1_is_brought_up_to_date,
-            version_3_is_brought_up_to_date, version_4_is_brought_up_to_date, version_5_is_brought_up_to_date,
-            views_have_their_columns, a_new_database_has_the_current_schema, a_second_opening_has_no_effect,
-            changed_views_are_replaced_and_foreign_ones_left, a_newer_database_is_refused_unchanged,
-            a_foreign_database_is_refused_unchanged, a_file_of_another_format_is_refused, a_missing_folder_is_refused,
-            a_folder_in_its_place_is_refused, network_file_systems_are_known, events_are_append_only)
+SAMPLE_MAIN("db_open", NULL, NULL, the_schema_equals_the_sum_of_the_migrations, version_50_keeps_its_pulls,
+            version_1_is_brought_up_to_date, version_3_is_brought_up_to_date, version_4_is_brought_up_to_date,
+            version_5_is_brought_up_to_date, views_have_their_columns, a_new_database_has_the_current_schema,
+            a_second_opening_has_no_effect, changed_views_are_replaced_and_foreign_ones_left,
+            a_newer_database_is_refused_unchanged, a_foreign_database_is_refused_unchanged,
+            a_file_of_another_format_is_refused, a_missing_folder_is_refused, a_folder_in_its_place_is_refused,
+            network_file_systems_are_known, events_are_append_only)
