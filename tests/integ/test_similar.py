@@ -147,7 +147,7 @@ def test_glcm_equals_standardised_features(site):
 def test_rows_have_their_region(site):
     text = similar(site, 1, "--segment", 0)
     assert "Job 1, segment 0: lanadp, lbp, tlbap (threshold=0.9), distance chi-square" in text
-    assert "regions were compared." in text and "does not mean the same disease" in text and "codes that differ most, with their shares" in text
+    assert "regions were compared." in text and "does not mean the same disease" in text
     rows = list(csv.DictReader(io.StringIO(similar(site, 1, "--segment", 1, "--csv"))))
     items = answer(site, 1, "--segment", 1)["items"]
     assert [{key: "" if value is None else str(value) for key, value in item.items() if key not in ("distance", "volume_ml")}
