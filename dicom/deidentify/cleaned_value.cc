@@ -81,15 +81,34 @@ has_form(const std::string &value, size_t least, size_t most, const char *charac
     return value.size() >= least && value.size() <= most && value.find_first_not_of(characters) == std::string::npos;
 }
 
+/* Returns whether a date (YYYYMMDD, or YYYY.MM.DD of ACR-NEMA) has no more characters. */
+bool
+is_date(const std::string &value)
+{
+    return is_number(value) ? value.size() == 8 : value.size() == 10 && value[4] == '.' && value[7] == '.';
+}
+
+/* Returns whether a date and time is YYYY[MM[DD[HH[MM[SS[.F]]]]]] with an optional offset from UTC: no second date. */
+bool
+is_date_time(const std::string &value)
+{
+    const size_t zone = std::min(value.find_first_of("+-"), value.size());
+    const size_t point = std::min(value.find('.'), zone);
+    const std::string offset = value.substr(std::min(zone + 1, value.size()));
+    const std::string fraction = value.substr(std::min(point + 1, zone), zone - std::min(point + 1, zone));
+    return point >= 4 && point <= 14 && point % 2 == 0 && is_number(value.substr(0, point)) && is_number(fraction) &&
+           fraction.size() <= 6 && is_number(offset) && offset.size() == (zone < value.size() ? 4 : 0);
+}
+
 bool
 value_is_valid(DcmEVR vr, const std::string &value)
 {
     static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _";
     switch (vr) {
     case EVR_DA:
-        return has_form(value, 8, 10, "0123456789.");
+        return has_form(value, 8, 10, "0123456789.") && is_date(value);
     case EVR_DT:
-        return has_form(value, 4, 26, "0123456789.+-");
+        return has_form(value, 4, 26, "0123456789.+-") && is_date_time(value);
     case EVR_TM:
         return has_form(value, 2, 16, "0123456789.:");
     case EVR_AS:

@@ -567,6 +567,18 @@ def test_copies_are_the_same_for_ever_and_for_one_key(tmp_path, job):
     assert not {path.name for path in first} & {path.name for path in other}
 
 
+@pytest.mark.parametrize("value", ["20240229-20240301", "2024022910111220240301", "20240229101112.5-2024030", "2024-02-29"])
+def test_a_second_date_does_not_stay_behind_a_moved_one(tmp_path, value):
+    source = pydicom.dcmread(image(tmp_path / "ct")[0])
+    for tag, vr in ((0x0008002A, "DT"), (0x00189074, "DT"), (0x00080022, "DA"), (0x00181012, "DA")):
+        plant(source, tag, vr, value)
+    save(source, tmp_path / "source.dcm")
+    (copy,) = clean(tmp_path, [tmp_path / "source.dcm"], ["dates"])
+    made = pydicom.dcmread(copy)
+    assert made.AcquisitionDateTime == "19000101000000" and made.AcquisitionDate == "19000101"
+    assert leaks(copy.read_bytes(), ["20240301", "2024-02", value]) == []
+
+
 # CID 7050. Pixels are not cleaned (113101, 113102). Graphics are removed, as the profile demands without Clean Graphics (113103).
 METHODS = {"uids": 113110, "device": 113109, "institution": 113112, "characteristics": 113108, "dates": 113107,
            "descriptors": 113105, "safe_private": 113111}
