@@ -30,13 +30,12 @@ enum : int {
 class Fragments
 {
   public:
-    explicit Fragments(DcmPixelSequence &sequence)
+    explicit Fragments(DcmPixelSequence &sequence) : items_(header_children<DcmPixelItem>(&sequence))
     {
-        DcmPixelItem *item = nullptr;
-        for (unsigned long i = 1; sequence.getItem(item, i).good(); i++) { /* 0: the offset table */
-            items_.push_back(item);
+        if (!items_.empty())
+            items_.erase(items_.begin()); /* the offset table */
+        for (DcmPixelItem *item : items_)
             starts_.push_back(starts_.back() + item->getLength());
-        }
     }
 
     uint64_t at() const
@@ -44,8 +43,13 @@ class Fragments
         return buffer_begin_ + next_;
     }
 
+    /* Keeps the buffer if it has the position, so that many short segments cost no more than one long one. */
     void skip_to(uint64_t position)
     {
+        if (position >= buffer_begin_ && position - buffer_begin_ <= filled_) {
+            next_ = static_cast<size_t>(position - buffer_begin_);
+            return;
+        }
         buffer_begin_ = position;
         next_ = filled_ = 0;
     }
@@ -76,9 +80,10 @@ class Fragments
         return starts_.back() == 0;
     }
 
+    /* Overwrites the bytes from `from` to before `to`, if there are any. */
     void blank(uint64_t from, uint64_t to)
     {
-        for (size_t i = index_of(from); i < items_.size() && starts_[i] < to; i++) {
+        for (size_t i = from < to ? index_of(from) : items_.size(); i < items_.size() && starts_[i] < to; i++) {
             const uint64_t begin = std::max(from, starts_[i]), end = std::min(to, starts_[i + 1]);
             Uint8 *bytes = nullptr;
             if (begin >= end)
@@ -125,14 +130,15 @@ class Fragments
 bool
 find_stream(Fragments &in, int start)
 {
-    int before = 0;
-    for (int byte; (byte = in.next()) != END; before = byte) {
-        if (before == 0xFF && byte == start)
-            return true;
-        if (byte != 0 && byte != 0xFF)
-            in.blank(in.at() - 1, in.at());
-    }
-    return false;
+    uint64_t from = UINT64_MAX, to = 0;
+    int before = 0, byte;
+    for (; (byte = in.next()) != END && !(before == 0xFF && byte == start); before = byte)
+        if (byte != 0 && byte != 0xFF) {
+            to = in.at();
+            from = std::min(from, to - 1);
+        }
+    in.blank(from, to);
+    return byte != END;
 }
 
 /* Returns the next marker, or END. In entropy-coded data it is the next byte behind 0xFF that is no data and no restart. */
