@@ -9,7 +9,7 @@
  *   correlation 1, and 0 for information correlation and MCC.
  * - GLRLM: a direction is left out if each of its lines has at most one voxel; NAN if all are.
  * - First order: a window of equal values has skewness and (excess) kurtosis 0.
- * - NGTDM: coarseness is at most 1e6; quotients by 0 are 0.
+ * - NGTDM: coarseness is at most 1e6; quotients by 0 are 0; voxels without neighbours count.
  *
  * All backends agree bit for bit. Counts, their sums and entropies are integers: c log2(c) in steps of a power of two. Other sums
  * have one order: voxels, runs and zones by their first voxel, levels, directions.

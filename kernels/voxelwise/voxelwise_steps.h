@@ -577,7 +577,8 @@ voxelwise_ngldm(const struct voxelwise_plan *plan, const struct voxelwise_memory
 /* The least common multiple of 1 to 26: sums of quotients by numbers of neighbours are whole multiples of its inverse. */
 #define VOXELWISE_MULTIPLE INT64_C(26771144400)
 
-/* Adds the deviations of the voxels of a window from the mean of their neighbours, by level: multiples that are below 2^53. */
+/* Adds the deviations of the voxels of a window from the mean of their neighbours, by level: multiples that are below 2^53.
+ * Voxels without neighbours count, with a deviation of 0. */
 FILTER_INLINE void
 voxelwise_tones_add(const struct voxelwise_plan *plan, const uint16_t *window, uint16_t *counts, double *deviations)
 {
@@ -597,12 +598,13 @@ voxelwise_tones_add(const struct voxelwise_plan *plan, const uint16_t *window, u
                 neighbours++;
             }
         }
-        if (neighbours == 0)
+        if (level == 0)
             continue;
         const int64_t apart = level * neighbours - sum;
 
         counts[level - 1]++;
-        deviations[level - 1] += (double)((apart < 0 ? -apart : apart) * (VOXELWISE_MULTIPLE / neighbours));
+        if (neighbours > 0)
+            deviations[level - 1] += (double)((apart < 0 ? -apart : apart) * (VOXELWISE_MULTIPLE / neighbours));
     }
 }
 

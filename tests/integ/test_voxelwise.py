@@ -85,14 +85,14 @@ def assert_same(found, expected, name, inside, flat=None):
     return compared.sum()
 
 
-@pytest.mark.parametrize("radius, masked, levels, holes", ((1, True, 16, False), (2, True, 32, True), (1, False, 12, False),
-                                                          (2, False, 32, True), (3, True, 7, False)))
-def test_all_features_of_pyradiomics(run_images, theirs, tmp_path, radius, masked, levels, holes):  # noqa: F811
+@pytest.mark.parametrize("radius, masked, levels, share", ((1, True, 16, 1), (2, True, 32, 0.8), (1, False, 12, 1), (2, False, 32, 0.8),
+                                                          (3, True, 7, 1), (2, True, 9, 0.3)))
+def test_all_features_of_pyradiomics(run_images, theirs, tmp_path, radius, masked, levels, share):  # noqa: F811
     """Of an image of noise with structure and of a region with holes and single voxels, in all windows."""
     values, inside = ball((9, 12, 13), 31 + radius)
     values = np.rint(values * 300).astype(np.int16)
-    if holes:
-        inside &= np.random.default_rng(2).random(inside.shape) < 0.8
+    if share < 1:
+        inside &= np.random.default_rng(2).random(inside.shape) < share
         inside[0, 0, 0] = True
     image, mask = write_pair(tmp_path, values, inside, 1)
     run_images("-o", tmp_path / "out", "--image", tmp_path / "image.nrrd", "--mask", tmp_path / "mask.nrrd",

@@ -351,11 +351,11 @@ ref_ngtdm(const struct ref_window *window, double *to)
             around += k != 13 ? level : 0;
             neighbours += k != 13 && level > 0;
         }
-        if (window->level[i] == 0 || neighbours == 0)
+        if (window->level[i] == 0)
             continue;
         voxels++;
         p[window->level[i] - 1]++;
-        s[window->level[i] - 1] += fabs(window->level[i] - around / neighbours);
+        s[window->level[i] - 1] += neighbours > 0 ? fabs(window->level[i] - around / neighbours) : 0;
     }
     for (int i = 0; i < n; i++) {
         levels += p[i] > 0;
