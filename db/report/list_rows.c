@@ -808,6 +808,7 @@ static const struct report_column web_job[] = {
     AS(started, "started", TIME, "started_at"),
     AS(ended, "ended", TIME, "ended_at"),
     AS(wait, "waiting time (s)", NUMBER, "round(wait_seconds, 1)"),
+    AS(until, "waits until", TIME, "not_before_at"),
     AS(total, "run time (s)", NUMBER, "round(total_seconds, 2)"),
     COLUMN(executor, "executor", TEXT),
     COLUMN(slurm_id, "Slurm job", NUMBER),
@@ -833,6 +834,9 @@ static const struct report_column web_job[] = {
         AS(volume_ml, "VOLUME (ml)", NUMBER | SPARE, "iif(volume_ml IS NULL, NULL, printf('%.2f', volume_ml))"),       \
         AS(change, "CHANGE (ml)", NUMBER | DROP | SPARE,                                                               \
            "iif(volume_change_ml IS NULL, NULL, printf('%+.2f', volume_change_ml))"),                                  \
+        AS(no_change, "NO CHANGE", TEXT | DROP,                                                                        \
+           "(SELECT nullif(f.reason, '') FROM v_features f WHERE f.job = v_segments.job "                              \
+           "AND f.segment = v_segments.segment AND f.family = 'change' AND f.name = 'volume_change')"),                \
         AS(mean, "MEAN", NUMBER, OF_VOXELS "'%.6g', mean) END"),                                                       \
         AS(minimum, "MIN", NUMBER, OF_VOXELS "'%.6g', minimum) END"),                                                  \
         AS(maximum, "MAX", NUMBER, OF_VOXELS "'%.6g', maximum) END"),                                                  \

@@ -145,11 +145,12 @@ def test_while_it_waits_everything_says_so(daemon, tmp_path):
     assert "for an earlier study from an archive, the first until" in d.ctl("status").stdout
     assert 'noctule_jobs_delayed{code="PRIOR_WAITING"} 1' in site.text("metrics")
     assert "PRIOR_WAITING" in site.text(f"job?id={job}") and "earlier study" in site.text(f"job?id={job}")
-    assert '"PRIOR_WAITING"' in site.text(f"api/v1/jobs/{job}")
+    assert '"PRIOR_WAITING"' in site.text(f"api/v1/jobs/{job}") and "waits until" in site.text(f"job?id={job}")
     # noctule retry does not wait
     d.ctl("retry", str(job))
     wait_job(d, job)
     assert set(changes(d, job).values()) == {"PRIOR_NOT_READY"}
+    assert "PRIOR_NOT_READY" in d.ctl("show", str(job)).stdout and "PRIOR_NOT_READY" in site.text(f"job?id={job}")
 
 
 def test_an_archive_that_is_down_costs_only_the_time(daemon, tmp_path):
