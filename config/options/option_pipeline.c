@@ -530,6 +530,9 @@ option_check_pipelines(const struct conf *conf, const struct option_spot *spot)
         }
         if (pipeline->changes == CONF_CHANGES_PULL)
             check_prior_source(conf, i, spot);
+        if (pipeline->changes && conf->identifiers == CONF_IDENTIFIERS_NONE)
+            option_warn(spot, ELEMENT("pipelines", i, ".changes"),
+                        "finds no earlier study: identifiers = \"none\" stores no Patient ID");
         /* Check the memory of a pipeline: jobs.memory_mib limits the workers. */
         const double own = conf->pipelines[i].memory_mib, most = conf->jobs.memory_mib;
         if (most > 0 && own > most)

@@ -132,7 +132,8 @@ queue_order_prior(struct queue *queue, int64_t job_id, const char *source, int64
 #define PRIOR_STATE                                                                                                    \
     "coalesce((SELECT CASE WHEN p.ended_at IS NULL THEN 1 WHEN p.state NOT IN ('DONE', 'NOT_FOUND') THEN 2 "           \
     "ELSE EXISTS (SELECT 1 FROM pull_part t JOIN series x ON x.study_uid = t.study_uid WHERE t.pull_id = p.id "        \
-    "  AND x.removed_at IS NULL AND (x.state = 'GATHERING' OR EXISTS (SELECT 1 FROM job o WHERE o.series_id = x.id "   \
+    "  AND x.removed_at IS NULL AND (x.state = 'GATHERING' OR EXISTS (SELECT 1 FROM job o INDEXED BY job_series "      \
+    "WHERE o.series_id = x.id "                                                                                        \
     "    AND o.pipeline = j.pipeline AND o.state IN ('READY', 'DELAYED', 'RUNNING')))) END "                           \
     "FROM pull p WHERE p.id = j.prior_item), 0)"
 

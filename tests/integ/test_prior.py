@@ -229,6 +229,28 @@ def test_an_answer_of_another_patient_is_refused(daemon, tmp_path, answer):
         assert set(changes(d, job).values()) == {"PRIOR_NOT_READY"} and b"P9" not in d.log.read_bytes()
 
 
+def test_a_refusal_by_the_chosen_archive(daemon, tmp_path):
+    """The second of two archives is asked, as configured. It finds the study and does not know our title."""
+    def unknown(archive, event):
+        archive.moves += 1
+        yield None, None
+
+    with Patients(study(tmp_path, "earlier", "20240228", 10), move=unknown) as archive:
+        site = site_of(daemon, tmp_path, free_port(), "LIAR", 'prior_source = "SECOND";')
+        d = site.daemon
+        text = d.config.read_text()
+        d.config.write_text(text.replace('sources = ( ', f'sources = ( {source(free_port(), "NOBODY", name="FIRST")}, ').replace(
+            'name = "PACS"', 'name = "SECOND"'))
+        d.config.write_text(d.config.read_text().replace(text.split('name = "PACS"')[1].split("port = ")[1].split(";")[0], str(archive.port)))
+        patients(d, archive)
+        site.start()
+        job = receive(d, study(tmp_path, "now", "20250301", 15))
+        wait_job(d, job)
+        item, = items(d)
+        assert (item["source"], item["state"], item["code"]) == ("SECOND", "FAILED", "MOVE_DESTINATION_UNKNOWN")
+        assert set(changes(d, job).values()) == {"PRIOR_NOT_READY"} and archive.moves == 1
+
+
 def test_studies_that_do_not_fit(daemon, tmp_path):
     """No study, one of another modality, and one of another issuer of the same number: no earlier study. One that is
     under review, or that no rule takes, ends the wait too."""
@@ -364,3 +386,6 @@ def test_the_source_must_be_there(daemon, tmp_path):
     site.daemon.config.write_text(text[:text.index("pull = {")].replace('prior_source = "NONE";', "") + site.settings)
     refused = site.daemon.ctl("check-config", site.daemon.config, check=False)
     assert refused.returncode != 0 and "requires an archive in pull.sources" in refused.stderr
+    site.daemon.config.write_text('identifiers = "none";\n' + text.replace('prior_source = "NONE";', ""))
+    warned = site.daemon.ctl("check-config", site.daemon.config)
+    assert "pipelines[0].changes: finds no earlier study" in warned.stderr + warned.stdout
