@@ -249,7 +249,7 @@ def test_the_api_and_the_page_show_the_same(site):
     for item in shown:
         assert f'<strong>{item["distance"]:.4f}</strong> job {item["job"]}</a>' in text
         assert item["why"] in text
-    assert 'src="preview?id=1"' in text and "does not mean the same disease" in text and "<script" not in text.split("<main")[1]
+    assert 'src="preview?id=1"' in text and "does not mean the same disease" in text and "codes that differ most, with their shares" in text and "<script" not in text.split("<main")[1]
     assert "no job 99" in site.text("similar?id=99")
     site.get("similar?id=1&by=all", 404)
 
