@@ -601,22 +601,18 @@ image_type_copy(const struct image_type_plan *plan, const struct image_type_requ
     const int64_t y = request->at[1] + image_type_source(plan, 1, row % plan->copies[1]);
     const double *from = request->values + (z * request->sides[1] + y) * request->sides[0] + request->at[0];
     double *to = values + row * plan->copies[0];
-
-    const int64_t before = plan->copied[0] < 0 ? -plan->copied[0] : 0, left = plan->own[0] - plan->copied[0];
-    const int64_t end = left < plan->copies[0] ? left : plan->copies[0];
-    const double none = request->none, *const inside = from + plan->copied[0];
+    const int64_t first = plan->copied[0], before = first < 0 ? -first : 0;
+    const int64_t end = plan->own[0] - first < plan->copies[0] ? plan->own[0] - first : plan->copies[0];
+    const double none = request->none;
 
     for (int64_t x = before; x < end; x++)
-        to[x] = isnan(inside[x]) ? none : inside[x];
-    for (int64_t x = 0; x < plan->copies[0]; x++) {
-        if (x == before && end > before) /* copied above */
-            x = end;
-        if (x == plan->copies[0])
-            break;
-        const double value = from[image_type_source(plan, 0, x)];
+        to[x] = isnan(from[first + x]) ? none : from[first + x];
+    for (int64_t x = 0; x < plan->copies[0]; x++)
+        if (x < before || x >= end) {
+            const double value = from[image_type_source(plan, 0, x)];
 
-        to[x] = isnan(value) ? none : value;
-    }
+            to[x] = isnan(value) ? none : value;
+        }
 }
 
 /* Returns the factor of a point for a largest absolute value. */
