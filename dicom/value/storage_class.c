@@ -36,6 +36,7 @@ static const struct storage_class storage_images[] = {
     {ROOT "7.4", "OT", true},    /* Multi-frame True Color Secondary Capture Image */
     {ROOT "12.1", "XA", true},   /* X-Ray Angiographic Image */
     {ROOT "12.2", "RF", true},   /* X-Ray Radiofluoroscopic Image */
+    {ROOT "20", "NM", true},     /* Nuclear Medicine Image, planar: peek.cc */
 };
 
 static const struct storage_class storage_objects[] = {

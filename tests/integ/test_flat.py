@@ -35,9 +35,11 @@ CLASSES = {  # SOP class: modality
     "1.2.840.10008.5.1.4.1.1.1.2": "MG", "1.2.840.10008.5.1.4.1.1.1.2.1": "MG", "1.2.840.10008.5.1.4.1.1.3": "US",
     "1.2.840.10008.5.1.4.1.1.3.1": "US", "1.2.840.10008.5.1.4.1.1.6": "US", "1.2.840.10008.5.1.4.1.1.6.1": "US",
     "1.2.840.10008.5.1.4.1.1.7": "OT", "1.2.840.10008.5.1.4.1.1.7.2": "OT", "1.2.840.10008.5.1.4.1.1.7.3": "OT",
-    "1.2.840.10008.5.1.4.1.1.7.4": "OT", "1.2.840.10008.5.1.4.1.1.12.1": "XA", "1.2.840.10008.5.1.4.1.1.12.2": "RF"}
+    "1.2.840.10008.5.1.4.1.1.7.4": "OT", "1.2.840.10008.5.1.4.1.1.12.1": "XA", "1.2.840.10008.5.1.4.1.1.12.2": "RF",
+    "1.2.840.10008.5.1.4.1.1.20": "NM"}
 CR, DX, US, SC = "1.2.840.10008.5.1.4.1.1.1", "1.2.840.10008.5.1.4.1.1.1.1", "1.2.840.10008.5.1.4.1.1.6.1", \
     "1.2.840.10008.5.1.4.1.1.7"
+NM = "1.2.840.10008.5.1.4.1.1.20"
 CHANNELS = ("luma", "red", "green", "blue")
 RNG = np.random.default_rng(43)
 
@@ -59,6 +61,8 @@ def image(path, stored, sop_class=CR, photometric="MONOCHROME2", syntax=Explicit
     ds.StudyInstanceUID, ds.SeriesInstanceUID = generate_uid(ROOT, ["study"]), generate_uid(ROOT, [str(path.parent)])
     ds.PatientID, ds.PatientName, ds.Modality, ds.InstanceNumber = "F1", "Flat^Image", CLASSES.get(sop_class, "OT"), 1
     ds.StudyDate = ds.ContentDate = "20261130"
+    if sop_class == NM:
+        ds.ImageType = ["ORIGINAL", "PRIMARY", "STATIC", "EMISSION"]
     has_colour = photometric not in ("MONOCHROME1", "MONOCHROME2", "PALETTE COLOR")
     shape = stored.shape[:-1] if has_colour else stored.shape
     ds.Rows, ds.Columns = shape[-2:]
@@ -361,6 +365,20 @@ def test_each_frame_is_a_stack(tmp_path, sop_class):
     refused = Volume(tmp_path, paths).stacks
     assert [(stack["name"], stack["accepted"], stack["passed_over"], stack["fault"]["code"]) for stack in refused] == [
         ("2-D images", False, True, "FLAT_IMAGE")]
+
+
+@pytest.mark.parametrize("kind, accepted", [("STATIC", True), ("WHOLE BODY", True), ("DYNAMIC", False), ("GATED", False), ("TOMO", False),
+                                            ("GATED TOMO", False), ("RECON TOMO", False), ("RECON GATED TOMO", False), ("", False), ("<b>odd", False)])
+def test_planar_images_of_nuclear_medicine(tmp_path, kind, accepted):
+    frames = RNG.integers(0, 900, (2, 8, 10)).astype(np.uint16)
+    image(tmp_path / "a.dcm", frames, NM, ImageType=["ORIGINAL", "PRIMARY", *([kind, "EMISSION"] if kind else [])], PixelSpacing=[4.8, 2.4])
+    volume = read(tmp_path, tmp_path / "a.dcm")
+    if accepted:
+        assert np.array_equal(np.concatenate(volume.arrays), frames) and volume.stacks[0]["spacing_source"] == "pixel"
+    else:
+        (refused,) = volume.refused
+        told = "(invalid)" if "<" in kind else kind
+        assert refused["code"] == "SOP_CLASS_UNSUPPORTED" and f'of the type "{told}"' in refused["message"], refused
 
 
 REFUSED = [

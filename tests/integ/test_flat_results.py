@@ -16,7 +16,7 @@ import PIL.Image
 import pydicom
 import pytest
 from conftest import drop, needs_shared, run_program
-from test_flat import CR, DX, SINGLES, US, image
+from test_flat import CR, DX, NM, SINGLES, US, image
 from test_picture import errors
 from test_seg_labelmap import UNKNOWN
 from test_slices import site_of
@@ -107,6 +107,7 @@ def texts_of(path):
     (CR, {"PixelSpacing": [0.15, 0.15]}, (0.15, 0.15)),
     (XA, {"ImagerPixelSpacing": [0.4, 0.4], "EstimatedRadiographicMagnificationFactor": 2.0}, (0.2, 0.2)),
     (US, {}, None),
+    (NM, {"PixelSpacing": [2.4, 2.4]}, (2.4, 2.4)),
     (SC, {"NominalScannedPixelSpacing": [0.1, 0.1]}, (0.1, 0.1))])
 def test_a_rectangle(tmp_path, sop_class, spacing, size):
     stored, mask = block()
@@ -149,7 +150,7 @@ def test_a_rectangle(tmp_path, sop_class, spacing, size):
     assert json.loads((out / "job.json").read_text())["volume"]["slices"] == 1
 
 
-@pytest.mark.parametrize("sop_class", [US_FRAMES, XA])
+@pytest.mark.parametrize("sop_class", [US_FRAMES, XA, NM])
 def test_each_frame_is_referred_to_by_its_number(tmp_path, sop_class):
     drawn = [block(top=10 * i, left=7 * i, high=5 + i, wide=9) for i in range(1, 5)]
     ds = image(tmp_path / "in.dcm", np.stack([stored for stored, _ in drawn]), sop_class)

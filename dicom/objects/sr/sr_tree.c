@@ -41,6 +41,7 @@ modality_of(const struct dicom_instance *instance)
         {{"RF", "DCM", "Radiofluoroscopy"}, {"43468-8", "LN", "XR unspecified body region"}},
         {{"XA", "DCM", "X-Ray Angiography"}, {"77343006", "SCT", "Angiography"}},
         {{"US", "DCM", "Ultrasound"}, {"363679005", "SCT", "Imaging procedure"}},
+        {{"NM", "DCM", "Nuclear Medicine"}, {"363679005", "SCT", "Imaging procedure"}},
     };
     for (size_t i = 0; i < sizeof(modalities) / sizeof(modalities[0]); i++) {
         if (strcmp(modalities[i].code.value, instance->modality) == 0)

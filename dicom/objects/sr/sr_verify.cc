@@ -202,7 +202,8 @@ class SrVerifier
     {
         static const std::map<std::string, const char *> names = {
             {"CR", "Computed Radiography"}, {"DX", "Digital Radiography"}, {"MG", "Mammography"},
-            {"RF", "Radiofluoroscopy"},     {"XA", "X-Ray Angiography"},   {"US", "Ultrasound"}};
+            {"RF", "Radiofluoroscopy"},     {"XA", "X-Ray Angiography"},   {"US", "Ultrasound"},
+            {"NM", "Nuclear Medicine"}};
         const auto name = names.find(modality);
         if (name != names.end())
             walk.code(DSRTypes::RT_hasAcqContext, CODE_DCM_Modality, {modality, "DCM", name->second});

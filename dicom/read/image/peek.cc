@@ -8,6 +8,7 @@
 #include "dicom/read/image/source.hh"
 #include "dicom/value/charset.hh"
 #include "dicom/value/storage_class.h"
+#include "dicom/value/value.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -75,6 +76,22 @@ uid_for_message(const std::string &text)
     return header_is_uid(text) ? text : "(invalid)";
 }
 
+/* Refuses an NM image whose frames are no pictures of their own: projections and slices of SPECT, and frames over time. */
+int
+check_planar(Peek &peek)
+{
+    const std::vector<std::string> types = header_texts(peek.dataset, DCM_ImageType);
+    std::string type = types.size() > 2 ? types[2] : std::string();
+    if (type == "STATIC" || type == "WHOLE BODY")
+        return 0;
+    if (!value_is_legal("CS", type.c_str(), type.size()))
+        type = "(invalid)";
+    return peek.refuse(
+        CODE_SOP_CLASS_UNSUPPORTED,
+        "is a Nuclear Medicine image of the type \"" + type +
+            "\" (Image Type (0008,0008), value 3). Only planar images, STATIC and WHOLE BODY, are processed.");
+}
+
 int
 check_kind(Peek &peek)
 {
@@ -92,13 +109,13 @@ check_kind(Peek &peek)
         header_copy(peek.instance.sop_class_uid, uid);
         header_copy(peek.instance.modality, modality);
         peek.instance.flat = storage_class_is_flat(uid.c_str());
-        return 0;
+        return uid == UID_NuclearMedicineImageStorage ? check_planar(peek) : 0;
     }
     const char *known = dcmFindNameOfUID(uid.c_str());
     return peek.refuse(CODE_SOP_CLASS_UNSUPPORTED,
                        std::string("is of a kind that is not processed: ") +
                            (known ? known : uid_for_message(uid).c_str()) +
-                           ". Only CT, MR and PET images, and 2-D images (CR, DX, MG, US, XA, RF, SC), "
+                           ". Only CT, MR and PET images, and 2-D images (CR, DX, MG, US, XA, RF, NM, SC), "
                            "are.");
 }
 
