@@ -13,6 +13,7 @@ import pydicom
 import pytest
 import scipy.ndimage
 from conftest import PEERS, run_program, storescu
+from test_deidentify import clean
 from test_flat import CR, SC, SERVICE, image, of_rgb
 from test_flat_results import CODES, US_FRAMES
 from test_picture import errors
@@ -124,6 +125,20 @@ def test_a_capture_is_the_same_again_and_not_an_input(tmp_path):
     (tmp_path / "out").rename(tmp_path / "again")
     done = run(tmp_path, tmp_path / "again" / "capture-lbp.dcm", '"pmap"', check=False)
     assert "OWN_RESULT" in done.stdout + done.stderr and not (tmp_path / "out").exists(), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("stated", ["NO", None])
+def test_a_deidentified_copy_of_a_capture(tmp_path, stated):
+    """Codes show as much text as their source: a copy leaves only if that states that it has none."""
+    image(tmp_path / "in.dcm", GREY, CR, **({"BurnedInAnnotation": stated} if stated else {}))
+    run(tmp_path, tmp_path / "in.dcm", '"pmap"')
+    (line,) = clean(tmp_path, [tmp_path / "out" / "capture-lbp.dcm"])
+    if stated:
+        copy = pydicom.dcmread(line)
+        assert errors(line) == [] and (copy.pixel_array == stored_codes(lbp(GREY.astype(int)))).all() and "Flat" not in str(copy)
+        assert copy.SourceImageSequence[0].ReferencedSOPInstanceUID != pydicom.dcmread(tmp_path / "in.dcm").SOPInstanceUID
+    else:
+        assert line.startswith("BURNED_IN_TEXT: capture-lbp.dcm")
 
 
 def test_an_image_of_edges_has_no_map(tmp_path):

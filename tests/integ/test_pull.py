@@ -164,8 +164,8 @@ def test_real_archives_send_the_requested_studies(daemon, tmp_path, study, archi
     assert "NOT_FOUND" in text and FIRST not in text
 
 
-DOSE_REPORT, PRESENTATION, NUCLEAR, SEGMENTATION, CSA = (
-    "1.2.840.10008.5.1.4.1.1.88.67", "1.2.840.10008.5.1.4.1.1.11.1", "1.2.840.10008.5.1.4.1.1.20",
+DOSE_REPORT, PRESENTATION, ENHANCED_XA, SEGMENTATION, CSA = (
+    "1.2.840.10008.5.1.4.1.1.88.67", "1.2.840.10008.5.1.4.1.1.11.1", "1.2.840.10008.5.1.4.1.1.12.1.1",
     "1.2.840.10008.5.1.4.1.1.66.4", "1.3.12.2.1107.5.9.1")
 
 
@@ -174,7 +174,7 @@ def unwanted(image, *private):
     capture in the series of the images, and Noctule's own result."""
     made = []
     for sop_class, modality, series in [(DOSE_REPORT, "SR", None), (PRESENTATION, "PR", None),
-                                        (NUCLEAR, "CT", image.SeriesInstanceUID), (SEGMENTATION, "SEG", None),
+                                        (ENHANCED_XA, "CT", image.SeriesInstanceUID), (SEGMENTATION, "SEG", None),
                                         *((uid, "OT", None) for uid in private)]:
         ds = new_object(image, sop_class, modality, series=series)
         ds.AccessionNumber, ds.Manufacturer, ds.ManufacturerModelName = image.AccessionNumber, "Noctule", "noctuled"

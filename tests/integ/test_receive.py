@@ -23,7 +23,7 @@ from pydicom.filebase import DicomBytesIO
 from pydicom.filewriter import write_dataset
 from pynetdicom import AE
 from pynetdicom.sop_class import CTImageStorage, Verification
-from upper_layer import (ABORTED, ACCEPTED, CT, EXPLICIT, REJECTED, NUCLEAR_MEDICINE, Peer, associate_request,
+from upper_layer import (ABORTED, ACCEPTED, CT, EXPLICIT, REJECTED, ENHANCED_XA, Peer, associate_request,
                          associated, data_pdu, data_pdus, pdu, status_in, store_command)
 
 SERIES = "1.2.826.0.1.3680043.8.498.9"
@@ -265,9 +265,9 @@ def open_unless_busy(port, stack, **options):
 
 def test_unacceptable_contexts(receiver):
     d = receiver()
-    with associated(d.port, contexts=((NUCLEAR_MEDICINE, EXPLICIT), (CT, EXPLICIT), (CT, "1.2.3"))) as peer:
+    with associated(d.port, contexts=((ENHANCED_XA, EXPLICIT), (CT, EXPLICIT), (CT, "1.2.3"))) as peer:
         assert peer.store(slice_bytes(1), uid(1), context=3) == 0
-        peer.begin_store(uid(2), NUCLEAR_MEDICINE, context=1)
+        peer.begin_store(uid(2), ENHANCED_XA, context=1)
         assert peer.ended()
     assert list(stored(d)) == [uid(1)]
     assert_serves(d)
@@ -436,7 +436,7 @@ BAD_DATA_SETS = {
     "no series": (dict(SeriesInstanceUID=None), MISMATCH, "TAG_MISSING"),
     "another instance": (dict(SOPInstanceUID=uid(7)), MISMATCH, "COMMAND_MISMATCH"),
     "another class": (dict(SOPClassUID="1.2.840.10008.5.1.4.1.1.4", Modality="MR"), MISMATCH, "COMMAND_MISMATCH"),
-    "an unsupported class": (dict(SOPClassUID=NUCLEAR_MEDICINE), MISMATCH, "SOP_CLASS_UNSUPPORTED"),
+    "an unsupported class": (dict(SOPClassUID=ENHANCED_XA), MISMATCH, "SOP_CLASS_UNSUPPORTED"),
     "a path for a series": (dict(SeriesInstanceUID="../../etc"), MISMATCH, "UID_INVALID"),
     "dots for a series": (dict(SeriesInstanceUID=".."), MISMATCH, "UID_INVALID"),
     "colour": (dict(SamplesPerPixel=3), NOT_UNDERSTOOD, "PIXELS_UNSUPPORTED"),

@@ -360,7 +360,7 @@ START_TEST(refusals_name_the_kind_of_object)
         {float_pixels, CODE_PIXELS_UNSUPPORTED, "floating-point pixels"},
         {thirty_two_allocated, CODE_PIXELS_UNSUPPORTED, "32 bits"},
         {parametric_map, CODE_SOP_CLASS_UNSUPPORTED, "ParametricMapStorage"},
-        {nuclear, CODE_SOP_CLASS_UNSUPPORTED, "NuclearMedicineImageStorage"},
+        {nuclear, CODE_SOP_CLASS_UNSUPPORTED, "Nuclear Medicine image of the type"},
         {angiography, CODE_SOP_CLASS_UNSUPPORTED, "EnhancedXAImageStorage"},
         {ultrasound, CODE_SOP_CLASS_UNSUPPORTED, "EnhancedUSVolumeStorage"},
         {secondary_capture, CODE_SOP_CLASS_UNSUPPORTED, "MultiframeSingleBitSecondaryCaptureImageStorage"},
