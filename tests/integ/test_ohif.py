@@ -23,9 +23,11 @@ import scipy.ndimage
 import skimage.color
 import skimage.measure
 from chromium import HANG, PROGRAM, Browser
-from conftest import daemons, orthanc, put, released_only, storescu, wait_for
+from conftest import daemons, orthanc, put, released_only, run_program, storescu, wait_for
 from known_masks import COLORS, VALUES, known
 from test_deliveries import to_archive
+from test_flat import CR, image
+from texture_runs import lbp
 
 pytestmark = [released_only, pytest.mark.skipif(not PROGRAM, reason="chromium is not here")]
 
@@ -319,3 +321,28 @@ def test_measurements_do_not_open(site, viewer, tmp_path):
     viewer.keep(tmp_path / "ohif-known-sr.png")
     assert ("Cannot destructure property 'ValueType' of 'ContentSequence' as it is undefined"
             in viewer.evaluate(f"{displayed(sr)}.load().then(() => 'opened', error => error.message)"))
+
+
+def test_a_map_of_a_2d_image(site, browser, tmp_path):
+    """The capture of LBP of an image with an even half and a ramp, whose codes are areas of one grey each."""
+    stored = np.full((128, 160), 500, np.uint16)
+    stored[:, 80:] += np.arange(80, dtype=np.uint16)
+    study = pydicom.dcmread(site.source.files[0])
+    image(tmp_path / "in.dcm", stored, CR, StudyInstanceUID=study.StudyInstanceUID, PatientID=study.PatientID, PatientName=study.PatientName)
+    (tmp_path / "flat.conf").write_text(f"""root = "{tmp_path / 'root'}"; pipelines = ( {{ name = "flat"; flat = true; results = [ "pmap" ];
+        texture = {{ regions = [ "volume" ]; first_order = false; patterns = [ "lbp" ]; }};
+        segments = ( {SEGMENT.format(label="Part", low=0.0, high=900.0, color="1.0, 0.0, 0.0")} ); }} );""")
+    run_program("noctule", "--config", tmp_path / "flat.conf", "run", "-p", "flat", "-o", tmp_path / "out", tmp_path / "in.dcm")
+    capture = pydicom.dcmread(tmp_path / "out" / "capture-lbp.dcm")
+    storescu(site.orthanc.port, tmp_path / "out" / "capture-lbp.dcm", called="ORTHANC")
+    browser.open(site)
+    browser.show(capture)
+    y, x = (axis.ravel() for axis in np.mgrid[8:120:4, 8:152:4])
+    chosen = abs(x - 80) > 8
+    y, x = y[chosen], x[chosen]
+    codes = lbp(stored.astype(int))[y - 1, x - 1].astype(float)
+    assert len(set(codes)) == 2
+    state = assert_drawn(browser, 0, np.stack([x, y], axis=-1).tolist(), [np.repeat(codes[:, None], 3, axis=1)])
+    assert state["uid"] == capture.SOPInstanceUID
+    browser.keep(tmp_path / "ohif-capture.png")
+    assert browser.own_errors() == []
