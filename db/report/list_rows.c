@@ -1438,7 +1438,7 @@ const struct report_list report_configured = {
 
 static const struct report_column show_results[] = {
     COLUMN(kind, "KIND", TEXT),
-    AS(size, "SIZE (MiB)", NUMBER, "printf('%.2f', size_bytes / 1048576.0)"),
+    AS(size, "SIZE (MiB)", NUMBER, "iif(kind = 'images', NULL, printf('%.2f', size_bytes / 1048576.0))"),
     COLUMN(frames, "FRAMES", NUMBER),
     COLUMN(path, "PATH", TEXT),
     COLUMN(sop_instance_uid, "SOP INSTANCE", TEXT),

@@ -237,10 +237,12 @@ def test_a_program_on_an_image(tmp_path, spacing):
 
 @pytest.mark.parametrize("spacing", [[0.4, 0.1], None])
 def test_the_lists_of_a_job_have_areas(daemon, tmp_path, spacing):
-    """noctule show has columns of ml only for volumes, and areas in mm2 only if the size of a pixel is known."""
+    """noctule show has columns of ml only for volumes, and areas in mm2 only if the size of a pixel is known. Images have no size."""
+    (tmp_path / "archive").mkdir()
     settings = SERVICE.format(root=tmp_path / "daemon0" / "root", segment="")
     settings = settings[:settings.index("pipelines = (")] + f"""
-        pipelines = ( {{ name = "flat"; flat = true; results = [ "seg" ]; texture = {{ first_order = true; filter = {{ kind = "mean"; size = 3; in_slice = true; }}; }};
+        destinations = ( {{ name = "folder"; folder = "{tmp_path / 'archive'}"; send = [ "results", "images" ]; }} );
+        pipelines = ( {{ name = "flat"; flat = true; deliver = [ "folder" ]; results = [ "seg" ]; texture = {{ first_order = true; filter = {{ kind = "mean"; size = 3; in_slice = true; }}; }};
             segments = ( {{ label = "Part"; method = "range"; range = [ 400.0, 65535.0 ]; {CODES} }} ); }} );
         rules = ( {{ match = {{ }}; pipeline = "flat"; }} );"""
     d = daemon(settings=settings, dicom=PEERS).start()
@@ -249,6 +251,8 @@ def test_the_lists_of_a_job_have_areas(daemon, tmp_path, spacing):
     (job,) = d.wait_jobs(1)
     pixels = int((GREY >= 400).sum())
     shown = d.ctl("show", str(job["job"])).stdout
+    (images,) = [line for line in shown.splitlines() if line.split()[:1] == ["images"]]
+    assert "0.0" not in images, shown
     (title,) = [line for line in shown.splitlines() if "SEGMENT" in line and "LABEL" in line]
     assert "(ml)" not in title and "PIXELS" in title and str(pixels) in shown, shown
     assert ("AREA (mm2)" in title) == bool(spacing) and (f"{pixels * 0.04:.2f}" in shown) == bool(spacing), shown
