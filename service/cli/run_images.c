@@ -113,7 +113,7 @@ pairs_read_head(const char *name, char *line, int places[PAIRS_COLUMNS])
                 places[column] = place;
     if (places[PAIRS_IMAGE] >= 0 && places[PAIRS_MASK] >= 0)
         return EXIT_OK;
-    cli_print_error("%s: the first line must name the columns Image and Mask", name);
+    cli_print_error("%s: the first line must name the columns Image and Mask, separated by a comma", name);
     return EXIT_USAGE;
 }
 

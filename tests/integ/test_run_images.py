@@ -382,7 +382,7 @@ def test_a_table_of_pairs(run, tmp_path):
         nibabel.save(nibabel.Nifti1Image(np.round(values * 100).astype(np.int16), np.eye(4)), tmp_path / f"im,{number}.nii")
         nibabel.save(nibabel.Nifti1Image((inside * label).astype(np.uint8), np.eye(4)), tmp_path / f"ma{number}.nii")
         lines.append(f'{number},"im,{number}.nii",ma{number}.nii,{label if label > 1 else ""}')
-    lines.append(f'{2},"im,1.nii",ma1.nii,1')
+    lines.insert(2, '2,"im,1.nii",ma1.nii,1')
     (tmp_path / "pairs.csv").write_text("\r\n".join(lines) + "\r\n")
     result = run("-o", tmp_path / "out", "--pairs", tmp_path / "pairs.csv", "--cohort", status=1)
     assert "IMAGE_FILE_NO_LABEL: no voxel of the mask is 1" in result.stderr
@@ -391,6 +391,7 @@ def test_a_table_of_pairs(run, tmp_path):
     with open(tmp_path / "out" / "cohort.csv") as table:
         rows = list(csv.DictReader(table))
     assert len(rows) == 2 and {row["source"] for row in rows} == {"folder:im,0.nii", "folder:im,1.nii"}
+    assert [row["job"] for row in rows] == ["1", "3"]  # the numbers of the pairs
 
 
 @pytest.mark.parametrize("text, message", (("Picture,Mask\n", "must name the columns Image and Mask"),
