@@ -1,6 +1,6 @@
 /*
  * fuzz_matches.cc - any bytes as an archive's answer to a query (C-FIND) or a retrieval (C-MOVE), after a good
- * A-ASSOCIATE-AC. The first byte selects the operation, the level (study or series) and the time of cancellation.
+ * A-ASSOCIATE-AC. The first byte selects the operation, the level (study or series), the time of cancellation, and the key (study or patient).
  * Matches must match the query, and the association must end.
  */
 #include "dicom/net/scu_association.hh"
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 namespace
 {
 
-enum : uint8_t { MOVES = 1, OF_SERIES = 2, CANCELS = 4 };
+enum : uint8_t { MOVES = 1, OF_SERIES = 2, CANCELS = 4, OF_PATIENT = 8 };
 
 const struct dicom_context contexts[] = {{DICOM_FIND_CLASS, "1.2.840.10008.1.2"},
                                          {DICOM_MOVE_CLASS, "1.2.840.10008.1.2"}};
@@ -32,7 +32,10 @@ bool
 on_match(void *context, const struct dicom_match *match)
 {
     const auto *visit = static_cast<const struct visit *>(context);
-    must(std::strcmp(match->study_uid, visit->query.study_uid) == 0);
+    if (visit->query.patient_id)
+        must(command_uid_is_valid(match->study_uid) && std::strcmp(match->date, visit->query.date) <= 0);
+    else
+        must(std::strcmp(match->study_uid, visit->query.study_uid) == 0);
     must(visit->query.level == DICOM_LEVEL_STUDY || command_uid_is_valid(match->series_uid));
     must(match->instances >= -1);
     must(std::strlen(match->accession_number) < sizeof match->accession_number);
@@ -50,8 +53,15 @@ void
 ask(struct dicom_association *association, uint8_t how)
 {
     const bool series = (how & OF_SERIES) != 0;
-    const struct dicom_query query = {series ? DICOM_LEVEL_SERIES : DICOM_LEVEL_STUDY, "", "1.2.3",
-                                      series && (how & MOVES) ? "1.2.3.4" : ""};
+    const bool patient = !series && (how & MOVES) == 0 && (how & OF_PATIENT) != 0;
+    struct dicom_query query = {};
+    query.level = series ? DICOM_LEVEL_SERIES : DICOM_LEVEL_STUDY;
+    query.accession_number = "";
+    query.study_uid = patient ? "" : "1.2.3";
+    query.series_uid = series && (how & MOVES) ? "1.2.3.4" : "";
+    query.patient_id = patient ? "P1" : nullptr;
+    query.date = patient ? "20240101" : nullptr;
+    query.body_part = series;
     struct visit visit = {query, (how & CANCELS) == 0};
     struct dicom_answer answer;
     struct dicom_moved moved;

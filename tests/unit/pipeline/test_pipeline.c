@@ -370,7 +370,7 @@ START_TEST(a_device_that_fails_at_any_call_is_lost)
         broken = *whole;
         broken.name = "cuda";
         broken.volume_begin = call == 0 ? lost_at_begin : whole->volume_begin;
-        broken.volume_ready = call == 1 ? lost_at_ready : whole->volume_ready;
+        broken.rows_ready = call == 1 ? lost_at_ready : whole->rows_ready;
         if (call >= 2) {
             broken_op = *whole->ops[ids[call - 2]];
             broken_op.run = lost_at_run;
