@@ -288,6 +288,8 @@ int dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destinat
  * rows. */
 int dicom_pixels_read_rows(struct dicom_pixels *pixels, int32_t frame, int32_t first, int32_t count, void *destination,
                            struct error *error);
+/* Returns the max memory in bytes that a reader takes besides the destination. */
+int64_t dicom_pixels_bytes(const struct dicom_instance *instance);
 /* Returns whether rows can be read apart: of native pixels that are not deflated, and no mosaic. */
 bool dicom_pixels_by_rows(const struct dicom_instance *instance);
 void dicom_pixels_close(struct dicom_pixels *pixels);

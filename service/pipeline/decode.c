@@ -81,23 +81,39 @@ decode_compare(const void *left, const void *right, void *context)
     return of_a < 0 ? a - b : request->stack->planes[a].frame - request->stack->planes[b].frame;
 }
 
-/* Returns the number of pieces in which threads read a plane. */
+/* Returns the number of pieces in which threads read a plane of an instance. */
 static int32_t
-decode_pieces(const struct decoding *decoding, int32_t z)
+decode_pieces(const struct geometry_stack *stack, const struct dicom_instance *instance)
 {
-    const struct decode_request *request = decoding->request;
-    const int32_t rows = request->stack->rows;
-    const int64_t pieces = (int64_t)(decoding->row_bytes * (size_t)rows / DECODE_PIECE);
-    if (pieces < 2 || !dicom_pixels_by_rows(request->instances[request->stack->planes[z].instance]))
+    const int64_t pieces =
+        (int64_t)stack->rows * stack->columns * (int64_t)image_pixel_size(stack->pixel) / DECODE_PIECE;
+    if (pieces < 2 || !dicom_pixels_by_rows(instance))
         return 1;
-    return pieces < rows ? (int32_t)pieces : rows;
+    return pieces < stack->rows ? (int32_t)pieces : stack->rows;
+}
+
+int64_t
+decode_bytes(struct dicom_instance *const *instances, const struct geometry_stack *stack, int threads)
+{
+    int64_t most = 0, rounds = 0;
+    if (image_file_is(instances[stack->planes[0].instance]))
+        return 0;
+    for (int32_t z = 0; z < stack->plane_count; z++) {
+        const struct dicom_instance *instance = instances[stack->planes[z].instance];
+        const int64_t bytes =
+            z > 0 && stack->planes[z].instance == stack->planes[z - 1].instance ? 0 : dicom_pixels_bytes(instance);
+        most = bytes > most ? bytes : most;
+        rounds += decode_pieces(stack, instance);
+    }
+    return most * (rounds < threads ? rounds : threads);
 }
 
 static void
 decode_add_rounds(struct decoding *decoding, int32_t first)
 {
     const int32_t z = decoding->order[first], rows = decoding->request->stack->rows;
-    const int32_t pieces = decode_pieces(decoding, z);
+    const int32_t pieces = decode_pieces(decoding->request->stack,
+                                         decoding->request->instances[decoding->request->stack->planes[z].instance]);
     for (int32_t i = 0; i < pieces; i++) {
         const int32_t row = (int32_t)((int64_t)rows * i / pieces), end = (int32_t)((int64_t)rows * (i + 1) / pieces);
         decoding->rounds[decoding->round_count++] = (struct decode_round){first, first + 1, row, end - row};
@@ -111,7 +127,7 @@ decode_plan(struct decoding *decoding, struct error *error)
     const int32_t count = request->stack->plane_count;
     int64_t most = 0;
     for (int32_t z = 0; z < count; z++)
-        most += decode_pieces(decoding, z);
+        most += decode_pieces(request->stack, request->instances[request->stack->planes[z].instance]);
     decoding->order = calloc((size_t)count + 1, sizeof *decoding->order);
     decoding->rounds = calloc((size_t)most + 1, sizeof *decoding->rounds);
     if (!decoding->order || !decoding->rounds)

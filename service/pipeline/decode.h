@@ -23,6 +23,9 @@ struct decode_request {
     const struct pipeline_watch *watch;
 };
 
+/* Returns the max memory in bytes that decode_stack() takes: of colour, tables and compressed frames. */
+int64_t decode_bytes(struct dicom_instance *const *instances, const struct geometry_stack *stack, int threads);
+
 /* Returns 0, -ECANCELED when stopped, or -errno with the error of the lowest plane, and of its lowest rows, that failed. */
 int decode_stack(const struct decode_request *request, struct error *error);
 

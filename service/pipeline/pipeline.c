@@ -337,11 +337,14 @@ begin_volume(struct job *job)
     set_up_segmentation(job);
     int rc = segmentation_prepare(&job->segmentation, &demand, error);
     struct segment_bytes *bytes = &job->segmentation.bytes;
+    /* Frames are decoded before segmentation, and results are written when it has returned its memory. */
+    const int64_t decoded = decode_bytes(job->headers->instances, job->source.stack, job->compute->threads);
     const int64_t written =
         results_bytes(job->pipeline, job->spec->slices, job->source.grid.stack, job->compute->threads);
-    if (written > bytes->passing) { /* results are written when segmentation has returned its memory */
-        demand.beside_bytes += written - bytes->passing;
-        bytes->passing = written;
+    const int64_t most = decoded > written ? decoded : written;
+    if (most > bytes->passing) {
+        demand.beside_bytes += most - bytes->passing;
+        bytes->passing = most;
     }
     texture_groups_demand(job->pipeline, &job->source.grid, job->segmentation.bytes.passing, &demand);
     quantities_demand(job->pipeline, &job->source.grid, &demand);

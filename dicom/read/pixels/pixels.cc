@@ -52,8 +52,8 @@ struct Part {
     int32_t frame, row, rows;
 };
 
-/* Max bytes of a part that needs memory of its own, unless a row has more. */
-constexpr int64_t part_bytes = 4 << 20;
+/* Max bytes of a part, unless two rows have more: its values are adjusted while they are in the cache. */
+constexpr int64_t part_bytes = 256 << 10;
 
 size_t
 part_pixels(const struct dicom_instance &instance, const Part &part)
@@ -519,6 +519,47 @@ read_tile(struct dicom_pixels &pixels, int32_t tile, uint8_t *destination, struc
 }
 
 } // namespace
+
+int64_t
+dicom_pixels_bytes(const struct dicom_instance *instance)
+{
+    const struct transfer_syntax *syntax = transfer_find(instance->transfer_syntax_uid);
+    const bool is_tabled = instance->colour == DICOM_COLOUR_PALETTE || instance->has_modality_lut;
+    const int64_t tiles = instance->tile_columns > 0 ? int64_t{instance->tile_columns} * instance->tile_rows : 1;
+    const int64_t samples = std::max(instance->stored_samples, 1),
+                  count = int64_t{instance->rows} * instance->columns * tiles;
+    const int64_t frame = (count * samples * instance->bits_allocated + 7) / 8;
+    int64_t bytes = tiles > 1 ? frame : 0; /* the mosaic */
+    if (is_tabled)
+        bytes += 32 * int64_t{colour_table_bytes}; /* and the header that has it, as DCMTK reads it */
+    if (!syntax)
+        return bytes;
+    if (syntax->codec == TRANSFER_NATIVE) {
+        const bool is_whole = syntax->deflated && instance->planar;
+        const bool is_direct = samples == 1 && instance->bits_allocated > 1 && !is_tabled && !syntax->big_endian;
+        const int64_t rows = 2 * frame / instance->rows;
+        /* Twice: samples in words that are swapped. */
+        return bytes + (is_direct ? 0 : 2 * (is_whole ? frame : std::min(frame, std::max(part_bytes, rows))));
+    }
+    /* A frame among others may be longer than its pixels, but hardly twice as long. */
+    const int64_t encoded =
+        instance->frame_count > 1 ? std::min(instance->file_size, 2 * frame + part_bytes) : instance->file_size;
+    const int64_t values = count * (samples > 1 ? 3 : 1), decoded = values * (instance->bits_allocated > 8 ? 2 : 1);
+    if (is_tabled)
+        bytes += 2 * count;
+    switch (syntax->codec) {
+    case TRANSFER_RLE:
+        return bytes + encoded + (samples > 1 ? decoded : 0);
+    case TRANSFER_JPEG:
+    case TRANSFER_JPEG_LS: /* DCMTK copies the code stream; 8 bits are decoded to 16, or apart */
+        return bytes + 2 * encoded + 2 * decoded + count;
+    case TRANSFER_JPEG_2000: /* OpenJPEG has the image and its tiles in 32 bits; 8 bits are decoded to 16 */
+        return bytes + 2 * encoded + values * 2 * int64_t{sizeof(int32_t)} + 3 * decoded;
+    case TRANSFER_NATIVE:
+        break;
+    }
+    return bytes;
+}
 
 bool
 dicom_pixels_by_rows(const struct dicom_instance *instance)
