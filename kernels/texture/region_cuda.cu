@@ -46,6 +46,7 @@ struct region_reading {
     const struct image_extent *extent;
     const uint64_t *bits;
     struct cuda_region *own;
+    bool copies;   /* the bits are not in pinned memory */
     int64_t bands; /* parts per slice, if slices are large; else 1 */
     pthread_mutex_t mutex;
     struct texture_box_ends ends; /* of all slices read so far */
@@ -66,10 +67,11 @@ region_read_band(const struct region_reading *reading, int64_t i, struct texture
         ends->first[1] += first;
         ends->last[1] += first;
     }
-    memcpy(reading->own->host_bits + at, reading->bits + at, (size_t)(end - first) * row_words * sizeof(uint64_t));
+    if (reading->copies)
+        memcpy(reading->own->host_bits + at, reading->bits + at, (size_t)(end - first) * row_words * sizeof(uint64_t));
 }
 
-/* Reads part i of the slices, or of a slice's rows, once: for the box and for the copy. */
+/* Reads part i of the slices, or of a slice's rows, once: for the box and for the copy, if one is needed. */
 static void
 region_read_part(void *context, int64_t i)
 {
@@ -85,7 +87,8 @@ region_read_part(void *context, int64_t i)
         const uint64_t *slice = reading->bits + (size_t)z * words;
 
         (void)texture_box_add_slice(slice, reading->extent, z, &ends);
-        memcpy(reading->own->host_bits + (size_t)z * words, slice, words * sizeof(*slice));
+        if (reading->copies)
+            memcpy(reading->own->host_bits + (size_t)z * words, slice, words * sizeof(*slice));
     }
     pthread_mutex_lock(&reading->mutex);
     texture_box_add(&reading->ends, &ends);
@@ -124,7 +127,12 @@ cuda_region_run(struct kernels_lane *base, const void *given, struct error *erro
     }
     const int64_t slices = base->extent.slices;
     const size_t bands = texture_most(1, texture_least(own->words / READ_WORDS, (size_t)base->extent.rows));
-    struct region_reading reading = {&base->extent, hold->bits, own, (int64_t)bands, PTHREAD_MUTEX_INITIALIZER};
+    /* Masks of the lane are in its pinned memory, and later ones are made only after a wait for its work. */
+    const auto *bits = (const unsigned char *)hold->bits;
+    const bool is_pinned = bits >= lane->pinned.memory && bits < lane->pinned.memory + lane->pinned.size;
+    const uint64_t *from = is_pinned ? hold->bits : own->host_bits;
+    struct region_reading reading = {&base->extent, hold->bits,     own,
+                                     !is_pinned,    (int64_t)bands, PTHREAD_MUTEX_INITIALIZER};
 
     texture_box_begin(&reading.ends);
     cpu_pool_for(device->pool, reading.bands > 1 ? slices * reading.bands : (slices + READ_SLICES - 1) / READ_SLICES,
@@ -136,7 +144,7 @@ cuda_region_run(struct kernels_lane *base, const void *given, struct error *erro
     CUDA_TRY(device,
              cudaMemsetAsync(own->bits, 0, own->words * (size_t)base->extent.slices * sizeof(*own->bits), lane->work));
     region_pull<<<(unsigned)(device->multiprocessors * PULL_BLOCKS), PULL_THREADS, 0, lane->work>>>(
-        own->host_bits + first, own->bits + first, count);
+        from + first, own->bits + first, count);
     CUDA_LAUNCHED(device);
     own->bits_sent = true;
     own->held.bits = hold->bits;
