@@ -138,6 +138,8 @@ def write_image(path, kind, edge, number):
         for _ in range(edge):
             at = max(0, min(2 * width - 1, at + source.randrange(-7, 8)))
             file.write(line[at * unit:(at + width) * unit])
+        file.flush()
+        os.fsync(file.fileno())  # writing to the disk must not run beside the job
 
 
 # --- the service ---
