@@ -128,6 +128,12 @@ slice_add_row(struct expect_slice *slice, struct slice_values *values, const str
         if (is_wide && !volume->counts)
             slice_values_add(values, (const uint16_t *)volume->voxels + begin + 64 * w, volume->extent.columns - 64 * w,
                              row[w]);
+        if (row[w] == ~UINT64_C(0) && (is_wide || volume->counts)) {
+            slice->voxels += 64;
+            slice->columns += 64 * 64 * w + 64 * 63 / 2;
+            slice->rows += 64 * y;
+            continue;
+        }
         for (uint64_t bits = row[w]; bits;) {
             const int first = __builtin_ctzll(bits);
             const uint64_t behind = ~(bits >> first);
