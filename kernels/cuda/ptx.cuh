@@ -89,6 +89,29 @@ ptx_store(Value *to, Value value, bool wanted)
                      "h"((uint16_t)value), "r"(whether));
 }
 
+/* ld, predicated instead of branched: zeros unless `wanted`. The kernel must not write the memory. */
+__device__ static __forceinline__ void
+ptx_load(uint2 &to, const void *from, bool wanted)
+{
+    const uint32_t whether = wanted;
+
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0; mov.u32 %0, 0; mov.u32 %1, 0; "
+                 "@p ld.global.v2.u32 {%0, %1}, [%2]; }"
+                 : "=&r"(to.x), "=&r"(to.y)
+                 : "l"(from), "r"(whether));
+}
+
+__device__ static __forceinline__ void
+ptx_load(int4 &to, const void *from, bool wanted)
+{
+    const uint32_t whether = wanted;
+
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; mov.u32 %0, 0; mov.u32 %1, 0; mov.u32 %2, 0; "
+                 "mov.u32 %3, 0; @p ld.global.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+                 : "=&r"(to.x), "=&r"(to.y), "=&r"(to.z), "=&r"(to.w)
+                 : "l"(from), "r"(whether));
+}
+
 /* griddepcontrol, from compute capability 9.0: lets the next kernel of the stream begin. */
 __device__ static __forceinline__ void
 ptx_let_next_begin(void)

@@ -22,6 +22,7 @@ enum {
     SEPARABLE_BATCH = 8,          /* values that a thread of separable_across reads at a time */
     SEPARABLE_TILES = 1 << 20,    /* max blocks of a grid */
     SEPARABLE_BETWEEN = 32 << 20, /* bytes of a group of slices between x and y */
+    SEPARABLE_PIECES = 4,         /* of a mean, each copied to the host while the next one is computed */
 };
 
 /* An axis to filter along: `side` values `stride` apart, in lines that belong to `columns` adjacent voxels and repeat
@@ -377,6 +378,7 @@ struct cuda_separable {
     int32_t *responses; /* codes before their energy */
     int32_t *values, *codes, *host_codes;
     double *weights[3], *host_weights[3];
+    cudaEvent_t made; /* the last piece of a mean */
 };
 
 static struct cuda_separable *
@@ -438,6 +440,7 @@ struct separable_queueing {
     struct separable_lines lines[3]; /* along x, y, z */
     int32_t *codes;
     double factor;
+    int32_t *host; /* where a mean's codes are copied to, in pieces; NULL: nowhere */
 };
 
 static struct separable_lines
@@ -645,23 +648,51 @@ separable_queue_box(const struct separable_queueing *run, struct error *error)
     return separable_launch_across<Value, true>(run, &across, error);
 }
 
+/* Queues pieces of slices, and copies each to the host. */
+static int
+separable_queue_pieces(const struct separable_queueing *run, bool narrow, struct error *error)
+{
+    struct cuda_lane *lane = run->lane;
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    const struct separable_output output = {run->codes, run->factor};
+    const int64_t slices = lane->base.extent.slices, slice = image_slice_voxels(&lane->base.extent);
+    const int64_t each = run->host ? (slices + SEPARABLE_PIECES - 1) / SEPARABLE_PIECES : slices;
+
+    for (int64_t first = 0; first < slices; first += each) {
+        const int64_t end = min(first + each, slices);
+        const int rc = separable_box_queue(lane, &run->own->plan, &run->input, &output, narrow, first, end, error);
+
+        if (rc)
+            return rc;
+        if (!run->host)
+            continue;
+        CUDA_TRY(device, cudaEventRecord(run->own->made, lane->work));
+        CUDA_TRY(device, cudaStreamWaitEvent(lane->download, run->own->made, 0));
+        CUDA_TRY(device, cudaMemcpyAsync(run->host + first * slice, run->codes + first * slice,
+                                         (size_t)((end - first) * slice) * sizeof(*run->codes), cudaMemcpyDeviceToHost,
+                                         lane->download));
+    }
+    return 0;
+}
+
 /* Chooses integers that hold the sums. */
 static int
 separable_queue_mean(const struct separable_queueing *run, double largest, struct error *error)
 {
     const struct separable_plan *plan = &run->own->plan;
     const bool narrow = largest / plan->box_scale < INT32_MAX;
-    const struct separable_output output = {run->codes, run->factor};
 
     if (run->own->box_march)
-        return separable_box_queue(run->lane, plan, &run->input, &output, narrow, error);
+        return separable_queue_pieces(run, narrow, error);
     return narrow ? separable_queue_box<int32_t>(run, error) : separable_queue_box<int64_t>(run, error);
 }
 
 /* ------------------------------------------------------------------------------------ run -- */
 
-int
-cuda_separable_queue(struct cuda_lane *lane, const struct filter_task *job, int32_t **codes, struct error *error)
+/* As cuda_separable_queue(). Copies the codes to `host` if the plan ends with a mean of one kernel. */
+static int
+separable_queue(struct cuda_lane *lane, const struct filter_task *job, int32_t *host, int32_t **codes,
+                struct error *error)
 {
     static const enum separable_input_kind kinds[] = {
         [IMAGE_UINT8] = SEPARABLE_UINT8, [IMAGE_INT16] = SEPARABLE_INT16, [IMAGE_UINT16] = SEPARABLE_UINT16};
@@ -672,6 +703,7 @@ cuda_separable_queue(struct cuda_lane *lane, const struct filter_task *job, int3
 
     run.lane = lane;
     run.own = own;
+    run.host = host;
     run.input.request = *job->request;
     run.input.from = lane->device_voxels;
     run.input.kind = kinds[lane->base.pixel];
@@ -700,27 +732,50 @@ cuda_separable_queue(struct cuda_lane *lane, const struct filter_task *job, int3
     return separable_queue_mean(&run, 1 << 30, error);
 }
 
+int
+cuda_separable_queue(struct cuda_lane *lane, const struct filter_task *job, int32_t **codes, struct error *error)
+{
+    return separable_queue(lane, job, NULL, codes, error);
+}
+
 static int
 cuda_separable_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct filter_task *job = (const struct filter_task *)given;
     const struct cuda_separable *own = cuda_separable_state(base);
+    const bool in_pieces = own->box_march && (own->plan.box || own->plan.energy);
     struct cuda_lane *lane = cuda_lane_of(base);
     int32_t *codes;
-    const int rc = cuda_separable_queue(lane, job, &codes, error);
+    const int rc = separable_queue(lane, job, in_pieces ? own->host_codes : NULL, &codes, error);
 
     if (rc)
         return rc;
-    CUDA_FETCH(lane, own->host_codes, codes, (size_t)image_voxels(&base->extent));
-    CUDA_TRY(cuda_device_of(base), cudaStreamSynchronize(lane->work));
+    if (!in_pieces)
+        CUDA_FETCH(lane, own->host_codes, codes, (size_t)image_voxels(&base->extent));
+    CUDA_TRY(cuda_device_of(base), cudaStreamSynchronize(in_pieces ? lane->download : lane->work));
     *job->codes = own->host_codes;
     return 0;
+}
+
+static int
+cuda_separable_open(struct kernels_lane *lane, struct error *error)
+{
+    CUDA_TRY(cuda_device_of(lane), cudaEventCreateWithFlags(&cuda_separable_state(lane)->made, cudaEventDisableTiming));
+    return 0;
+}
+
+static void
+cuda_separable_close(struct kernels_lane *lane)
+{
+    (void)cudaEventDestroy(cuda_separable_state(lane)->made);
 }
 
 const struct kernels_op cuda_separable_op = {
     .name = "a separable filter",
     .state_size = sizeof(struct cuda_separable),
     .transient = true,
+    .open = cuda_separable_open,
+    .close = cuda_separable_close,
     .needs = cuda_separable_needs,
     .place = cuda_separable_place,
     .run = cuda_separable_run,

@@ -120,9 +120,10 @@ enum { SEPARABLE_BOX_HALF = 7 }; /* max places to each side of a box that one ke
 /* Returns whether one kernel computes the mean, or the energy. */
 bool separable_box_fits(const struct separable_plan *plan, const struct image_extent *extent);
 
-/* Queues it. `narrow`: sums fit 32 bits. The input must not be the output. */
+/* Queues it for slices `first` .. `end` - 1. `narrow`: sums fit 32 bits. The input must not be the output. */
 int separable_box_queue(struct cuda_lane *lane, const struct separable_plan *plan, const struct separable_input *input,
-                        const struct separable_output *output, bool narrow, struct error *error);
+                        const struct separable_output *output, bool narrow, int64_t first, int64_t end,
+                        struct error *error);
 
 /* Returns whether one kernel computes the filter: all kernels have few taps, and one row of weights. */
 bool separable_march_fits(const struct separable_plan *plan, const struct image_extent *extent);

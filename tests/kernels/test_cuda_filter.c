@@ -113,6 +113,54 @@ START_TEST(wide_laplacians)
 
 END_TEST
 
+/* Means and energies of small boxes by each way to read values, on several tiles, with rows of whole groups of columns and
+ * others. Values are noise, or extremes. */
+START_TEST(small_boxes)
+{
+    static const struct image_extent extents[] = {{232, 70, 19}, {113, 3, 40}, {4, 131, 17}, {120, 64, 16}, {8, 1, 1}};
+
+    for (uint64_t seed = 0; seed < 240; seed += quick ? 19 : 1) {
+        const uint64_t form = seed % 6, at = seed / 12;
+        const int half = seed / 6 % 2 ? 7 : (int)(at % 8);
+        struct filter_case each;
+
+        filter_make_case(&each, form == 1 ? 4 : 3 * seed + (form > 1 ? form - 2 : 1)); /* 4: int16 */
+        free(each.voxels);
+        free(each.values);
+        each.extent = extents[at % 5];
+        each.pixel = form < 2 ? IMAGE_INT16 : (enum image_pixel)(seed % 3);
+        each.voxels = calloc((size_t)ref_voxels(each.extent), image_pixel_size(each.pixel));
+        each.values = calloc((size_t)ref_voxels(each.extent), sizeof(*each.values));
+        ck_assert(each.voxels && each.values);
+        for (int64_t i = 0; i < ref_voxels(each.extent); i++) {
+            const uint64_t noise = (seed * 7919 + (uint64_t)i + 1) * UINT64_C(0x9E3779B97F4A7C15) >> 20;
+
+            ref_store(each.pixel, each.voxels, i,
+                      form == 1 ? (noise % 5 ? INT16_MIN : INT16_MAX) : (int32_t)(noise & 0xFF));
+            each.values[i] = seed % 4 ? INT32_MIN + (int32_t)(noise & 0xFFFF) : (int32_t)noise;
+        }
+        each.demand.options = (struct filter_options){.kind = form == 5 ? FILTER_LAWS : FILTER_MEAN,
+                                                      .boundary = (enum filter_boundary)(at / 5),
+                                                      .size = 1 + 2 * half,
+                                                      .energy = 1 + 2 * half,
+                                                      .pooling = FILTER_MAX,
+                                                      .in_slice = seed % 11 == 0,
+                                                      .laws = {LAWS_E5, LAWS_L5, LAWS_S5}};
+        each.demand.values = form == 2 || form == 3;
+        each.request.values = each.demand.values ? each.values : NULL;
+        each.request.limit = form == 0 ? 200 : form == 1 ? INT16_MAX : form == 2 ? FILTER_MAX_LIMIT : 5000;
+        if (form < 2 || each.demand.values) {
+            each.request.offset = 0;
+            each.request.padding = (struct image_range){1, 0};
+        }
+        each.request.padded = each.request.padded % each.request.limit;
+        run_both(&each, seed);
+        filter_free_case(&each);
+    }
+}
+
+END_TEST
+
 #ifdef NOCTULE_CUDA
 
 static int
@@ -152,6 +200,7 @@ make_suite(void)
     tcase_add_test(parity, every_wavelet);
     tcase_add_test(gpu_pair_case(suite, "large"), large_volumes);
     tcase_add_test(gpu_pair_case(suite, "wide"), wide_laplacians);
+    tcase_add_test(gpu_pair_case(suite, "boxes"), small_boxes);
 #ifdef NOCTULE_CUDA
     gpu_add_faults(suite, any_call_may_fail);
 #endif

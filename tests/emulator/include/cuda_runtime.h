@@ -368,6 +368,12 @@ __ldcg(const Value *from)
     return *(const volatile Value *)from;
 }
 
+inline double2
+__ldcg(const double2 *from)
+{
+    return *from;
+}
+
 template <typename Value>
 Value
 __ldca(const Value *from)
@@ -555,6 +561,12 @@ __dp2a_lo(unsigned halves, unsigned bytes, unsigned sum)
     return sum + (halves & 0xffff) * (bytes & 0xff) + (halves >> 16) * (bytes >> 8 & 0xff);
 }
 
+inline int
+__dp2a_lo(int halves, int bytes, int sum)
+{
+    return sum + (int16_t)halves * (int8_t)bytes + (int16_t)(halves >> 16) * (int8_t)(bytes >> 8);
+}
+
 inline unsigned
 __dp2a_hi(unsigned halves, unsigned bytes, unsigned sum)
 {
@@ -595,6 +607,8 @@ EMULATOR_SIMD(__vsub2, 16, a - b)
 EMULATOR_SIMD(__vsub4, 8, a - b)
 EMULATOR_SIMD(__vminu2, 16, min(a, b))
 EMULATOR_SIMD(__vmaxu2, 16, max(a, b))
+EMULATOR_SIMD(__vmins2, 16, min((int16_t)a, (int16_t)b))
+EMULATOR_SIMD(__vmaxs2, 16, max((int16_t)a, (int16_t)b))
 EMULATOR_SIMD(__vcmpleu2, 16, a <= b ? ~0u : 0)
 EMULATOR_SIMD(__vcmpleu4, 8, a <= b ? ~0u : 0)
 EMULATOR_SIMD_3(__vimax3_u16x2, max(max(a, b), c))

@@ -51,6 +51,13 @@ ptx_store(Value *to, Value value, bool wanted)
         *to = value;
 }
 
+template <typename Value>
+static inline void
+ptx_load(Value &to, const void *from, bool wanted)
+{
+    to = wanted ? *(const Value *)from : Value{};
+}
+
 static inline void
 ptx_let_next_begin(void)
 {
