@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-enum { GABOR_CHUNK = 64, GABOR_ANGLES = 8, GABOR_GROUP = 2, GABOR_FINISH_THREADS = 256 };
+enum { GABOR_CHUNK = 64, GABOR_ANGLES = 8, GABOR_GROUP = 2, GABOR_SLICES = 2, GABOR_FINISH_THREADS = 256 };
 
 static const int64_t GABOR_CHUNK_BYTES = INT64_C(1) << 30;
 
@@ -196,7 +196,8 @@ gabor_back(const struct gabor_job &job, int64_t slice, int angle, int64_t b)
     return job.back + plane + b / GABOR_GROUP * job.back_pitch * GABOR_GROUP + b % GABOR_GROUP;
 }
 
-/* Multiplies columns with the transfer functions, and transforms them back along b. */
+/* Multiplies columns of some slices with the transfer functions, and transforms them back along b. Gains stay in the
+ * multiprocessor's cache from slice to slice. Other values are read and written once, past it. */
 template <bool FAST>
 __global__ void
 FFT_BOUNDS(FAST) gabor_columns_back(const __grid_constant__ struct gabor_job job)
@@ -212,27 +213,31 @@ FFT_BOUNDS(FAST) gabor_columns_back(const __grid_constant__ struct gabor_job job
     if (first >= kernel.first[job.at] % FFT_LINES + kernel.count[job.at])
         return;
     const bool above = column.k >= job.plane.half;
-    const double2 *const from =
-        job.columns + blockIdx.z * down * job.half_pitch + gabor_column_at(tile, above ? across - column.k : column.k);
     const double *const transfer = job.transfer + (job.angle + blockIdx.x) * down * job.pitch +
                                    gabor_column_at(tile, column.exists ? column.t : first);
-    double2 *const to = gabor_back(job, blockIdx.z, (int)blockIdx.x, 0) + column.t * GABOR_GROUP;
     const int before = (int)along.before, side = (int)along.side;
+    const int64_t end = min((int64_t)(blockIdx.z + 1) * GABOR_SLICES, job.slices);
 
-    fft_run<FAST>(
-        tile, space,
-        [&](int i, int, int slot) {
-            const double2 value = from[(above && i > 0 ? down - i : i) << tile.shift];
-            const double gain = transfer[i << tile.shift];
+    for (int64_t slice = (int64_t)blockIdx.z * GABOR_SLICES; slice < end; slice++) {
+        const double2 *const from =
+            job.columns + slice * down * job.half_pitch + gabor_column_at(tile, above ? across - column.k : column.k);
+        double2 *const to = gabor_back(job, slice, (int)blockIdx.x, 0) + column.t * GABOR_GROUP;
 
-            return make_double2((above ? -value.y : value.y) * gain, value.x * gain); /* swapped */
-        },
-        [&](int i, double2 value, int, int slot) {
-            const int b = i - before;
+        fft_run<FAST>(
+            tile, space,
+            [&](int i, int, int slot) {
+                const double2 value = __ldcg(&from[(above && i > 0 ? down - i : i) << tile.shift]);
+                const double gain = transfer[i << tile.shift];
 
-            if (column.exists && b >= 0 && b < side)
-                to[b / GABOR_GROUP * (job.back_pitch * GABOR_GROUP) + b % GABOR_GROUP] = fft_swapped(value);
-        });
+                return make_double2((above ? -value.y : value.y) * gain, value.x * gain); /* swapped */
+            },
+            [&](int i, double2 value, int, int slot) {
+                const int b = i - before;
+
+                if (column.exists && b >= 0 && b < side)
+                    __stcs(&to[b / GABOR_GROUP * (job.back_pitch * GABOR_GROUP) + b % GABOR_GROUP], fft_swapped(value));
+            });
+    }
 }
 
 /* Returns the square root of x >= 0, rounded to nearest for x >= 2^-900. Smaller ones never make a code. Without a branch
@@ -455,8 +460,9 @@ gabor_queue_chunk(struct cuda_lane *lane, const struct cuda_gabor *own, struct g
                            error);
     for (; rc == 0 && job.angle < own->plan.angles; job.angle += own->angles) {
         job.angles = std::min(own->angles, own->plan.angles - job.angle);
-        rc = gabor_launch(lane, &job, 1, dim3((unsigned)job.angles, columns, slices), bytes[1],
-                          gabor_columns_back<true>, gabor_columns_back<false>, error);
+        rc =
+            gabor_launch(lane, &job, 1, dim3((unsigned)job.angles, columns, (slices + GABOR_SLICES - 1) / GABOR_SLICES),
+                         bytes[1], gabor_columns_back<true>, gabor_columns_back<false>, error);
         rc = rc ? rc
                 : gabor_launch(lane, &job, 0, dim3(lines, slices), bytes[0], gabor_lines_back<true>,
                                gabor_lines_back<false>, error);
