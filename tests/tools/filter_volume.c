@@ -165,7 +165,7 @@ main(int argc, char **argv)
         const double used = seconds(CLOCK_PROCESS_CPUTIME_ID), begun = seconds(CLOCK_MONOTONIC);
 
         must(filter_run(lane, filter.options.kind, &request, &codes, &step, &error));
-        printf("%a %.4f %.4f\n", step, seconds(CLOCK_PROCESS_CPUTIME_ID) - used, seconds(CLOCK_MONOTONIC) - begun);
+        printf("%a %.6f %.6f\n", step, seconds(CLOCK_PROCESS_CPUTIME_ID) - used, seconds(CLOCK_MONOTONIC) - begun);
     }
     for (size_t i = 0; i < count; i++)
         responses[i] = codes[i] * step;
