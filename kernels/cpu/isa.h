@@ -104,6 +104,7 @@ struct coarse_rule;        /* kernels/coarse/coarse_rule.h */
 struct fft_plan;           /* kernels/filter/fft.h */
 struct fft_lanes;          /* likewise */
 struct spectral_plan;      /* kernels/filter/spectral.h */
+struct spectral_rings;     /* likewise */
 struct image_type_step;    /* kernels/filter/image_type_steps.h */
 struct image_type_lines;   /* likewise */
 struct image_type_samples; /* likewise */
@@ -215,7 +216,8 @@ struct isa {
     struct fft_lanes *(*fft_lines)(const struct fft_plan *plan, bool inverse, struct fft_lanes *values,
                                    struct fft_lanes *other, struct fft_lanes *space);
     /* Multiplies the transformed columns kx .. kx + FFT_LANES - 1 of row ky with the transfer function (spectral.h). */
-    void (*spectral_apply)(const struct spectral_plan *plan, int64_t kx, int64_t ky, struct fft_lanes *values);
+    void (*spectral_apply)(const struct spectral_plan *plan, int64_t kx, int64_t ky, struct spectral_rings *rings,
+                           struct fft_lanes *values);
     /* Filters lines by a recursion, or makes the coefficients of their splines (image_type_lines.inc). */
     void (*recur_lines)(const struct image_type_step *step, const struct image_type_lines *lines);
     /* Computes the coefficients of a window (mcc.h). `space` must have room for MCC_SPACE(levels) numbers. */

@@ -71,6 +71,16 @@ ptx_rsqrt(double x)
     return guess;
 }
 
+/* rcp: the inverse of a normal number, to about 20 bits. */
+__device__ static __forceinline__ double
+ptx_rcp(double x)
+{
+    double guess;
+
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(guess) : "d"(x));
+    return guess;
+}
+
 /* st, predicated instead of branched. The kernel must not read the memory. */
 template <typename Value>
 __device__ static __forceinline__ void

@@ -14,6 +14,14 @@
  * - Odd radix: s(j) = t(j) + t(r - j), d(j) = t(j) - t(r - j), j = 1 .. (r - 1) / 2. Element 0 is t(0) + s(1) + ... in
  *   this order. a(q) = t(0) + sum of Re w(q j / r) s(j), b(q) = sum of Im w(q j / r) d(j); element q is a + i b, and
  *   element r - q is a - i b.
+ * - Prime radix above FFT_DIRECT (Rader): g is the smallest primitive root of r. A is the transform, of length r - 1 and
+ *   as here, of t(g^m), m = 0 .. r - 2. Element 0 is t(0) + A[0]. P[k] = A[k] C[k], and t(0) is then added to P[0].
+ *   Element g^-q is element q of the inverse transform of P.
+ * - C is the transform of w(g^-m / r), whose parts are then divided by r - 1. It has its own order, since it is a table:
+ *   the same radices, but with any radix r of a length n, X[k + q n / r] = Y(0)[k] + sum of Y(j)[k] w(j (k + q n / r) / n),
+ *   j = 1 .. r - 1.
+ *
+ * A program has the steps of a length: one per radix, and for Rader's primes three and twice the program of r - 1.
  *
  * Roots are made by fft_root, since libraries differ in the last bit. All functions may run in any thread.
  */
@@ -31,6 +39,7 @@ enum {
     FFT_MAX_SIDE = 4096,
     FFT_MAX_STEPS = 8, /* 3^7 needs 7 */
     FFT_SMALL = 8,     /* larger radices are primes and need work space */
+    FFT_DIRECT = 31,   /* larger primes are transformed by Rader's algorithm */
     FFT_LANES = 8,     /* transforms that the CPU computes together */
 };
 
@@ -48,11 +57,37 @@ struct fft_plan {
     int32_t side;
     int32_t steps;
     int32_t radix[FFT_MAX_STEPS];
-    const struct fft_value *roots; /* w(k / side), k < side; of the caller */
+    int32_t ops;                   /* of the program, in the order of the run */
+    int32_t values;                /* size of the table */
+    const struct fft_value *roots; /* the table, of the caller: w(k / side), k < side; the program; tables of primes */
 };
 
-/* Sets side and radices. `side`: 1 .. FFT_MAX_SIDE. */
+enum fft_kind {
+    FFT_STEP,
+    FFT_SPREAD, /* of a prime: group g, in order of the powers of the root, to g (r - 1); t(0) to its place behind these */
+    FFT_TIMES,  /* A to P, and t(0) to element 0; real and imaginary parts are exchanged */
+    FFT_GATHER, /* to the places that a step writes; parts are exchanged */
+};
+
+/*
+ * A step of the program on `batch` transforms of length r c l, one behind the other. Before a step of radix r, the values
+ * are the transforms V(p) of x[p], x[p + c r], ..., of length l, with V(p)[k] at place k c r + p. The step combines V(p),
+ * V(p + c), ... in group k c + p, and writes element q of the group to k c + p + q c l.
+ */
+struct fft_op {
+    int32_t kind, radix, count, length; /* enum fft_kind, r, c, l */
+    int32_t batch;
+    int32_t roots;  /* places in the table: w(k / (r c l)), */
+    int32_t powers; /* C, */
+    int32_t
+        order; /* and int32_t m of j = g^m, per j; of FFT_TIMES: whether steps in two memories left t(0) in the other one */
+};
+
+/* Sets all but the table. `side`: 1 .. FFT_MAX_SIDE. */
 void fft_plan_make(int64_t side, struct fft_plan *plan);
+
+/* Fills the table, of plan->values, and sets plan->roots. Tables may be copied to other memory. */
+void fft_fill(struct fft_plan *plan, struct fft_value *table);
 
 #ifdef __CUDACC__
 #define FFT_INLINE __host__ __device__ static inline
@@ -80,6 +115,12 @@ fft_root(int64_t octant, double part)
     root.re = eighth >= 2 && eighth < 6 ? -root.re : root.re;
     root.im = eighth < 4 ? -root.im : root.im;
     return root;
+}
+
+FFT_INLINE const struct fft_op *
+fft_program(const struct fft_plan *plan)
+{
+    return (const struct fft_op *)(plan->roots + plan->side);
 }
 
 /* Writes w(k / side), k < side: octant and part are the quotient and remainder of 8 k / side. */

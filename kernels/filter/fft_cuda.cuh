@@ -3,7 +3,9 @@
  * has one line and about FFT_EACH values of each step. The first step reads its values by the caller's function, and the
  * last one writes by it.
  *
- * Place p of line l is at fft_slot(p) + l: threads with adjacent lines and with adjacent groups use different banks.
+ * Place p of line l is at fft_slot(p) + fft_line_slot(l): threads that access memory together use different banks. Lines
+ * are interleaved and adjacent threads have adjacent lines; in a tile of rows, lines are apart and adjacent threads have
+ * adjacent places, for kernels that access rows of the volume.
  *
  * The fast form has two memories in turn, so that a step waits once, for the values of the step before. Its roots are in
  * the order of the reads, and two steps of radix 3 are one of radix 9. The other form has one memory, and a step reads
@@ -41,13 +43,19 @@ struct fft_stage {
 
 /* How blocks transform lines of a length. */
 struct fft_tile {
-    struct fft_plan plan;          /* roots in device memory */
-    uint32_t parts[FFT_MAX_STEPS]; /* 2^32 / c of each step, rounded up; c is the count in fft_lines.inc */
-    int shift;                     /* 2^shift lines */
-    int pad;                       /* a slot is free after 2^pad places */
+    struct fft_plan plan; /* table in device memory */
+    int shift;            /* 2^shift lines */
+    int pad;              /* a slot is free after 2^pad places */
     int stages;
     struct fft_stage stage[FFT_MAX_STEPS]; /* in the order of the run */
     struct fft_value third;                /* w(1/3) */
+    int each;                              /* 2^each threads have a line of a tile of rows; 0: lines are interleaved */
+
+    static constexpr bool ROWS = false;
+};
+
+struct fft_row_tile : fft_tile {
+    static constexpr bool ROWS = true;
 };
 
 static inline uint32_t
@@ -71,15 +79,40 @@ fft_runs_fast(const struct fft_tile &tile)
     return fft_is_fast(&tile.plan) && fft_threads(tile) <= FFT_THREADS;
 }
 
+template <typename Tile>
 __host__ __device__ static __forceinline__ int
-fft_slot(const struct fft_tile &tile, int place)
+fft_slot(const Tile &tile, int place)
 {
-    return (place + (place >> tile.pad)) << tile.shift;
+    const int apart = place + (place >> tile.pad);
+
+    return Tile::ROWS && tile.each > 0 ? apart : apart << tile.shift;
+}
+
+/* Returns the slots of a line in a tile of rows: pairs of lines use different banks for 4 places of each. */
+__host__ __device__ static __forceinline__ int
+fft_row_slots(const struct fft_tile &tile)
+{
+    return (tile.plan.side + (tile.plan.side >> tile.pad) + 3) / 8 * 8 + 4;
+}
+
+template <typename Tile>
+__host__ __device__ static __forceinline__ int
+fft_line_slot(const Tile &tile, int line)
+{
+    return Tile::ROWS && tile.each > 0 ? line * fft_row_slots(tile) : line;
+}
+
+/* Returns the slots of a block in one memory. */
+__host__ __device__ static __forceinline__ int
+fft_slots(const struct fft_tile &tile)
+{
+    return tile.each > 0 ? fft_row_slots(tile) << tile.shift : fft_slot(tile, tile.plan.side);
 }
 
 /* Makes the stages of a fast plan. `turns`: device memory for FFT_TURNS values per place, after the roots. */
+template <typename Tile>
 static inline void
-fft_make_stages(struct fft_tile *tile, const struct fft_value *turns)
+fft_make_stages(Tile *tile, const struct fft_value *turns)
 {
     const struct fft_plan *plan = &tile->plan;
     int length = 1;
@@ -103,43 +136,47 @@ fft_make_stages(struct fft_tile *tile, const struct fft_value *turns)
         if (stage->groups % 8 != 0 || (stage->count % 8 != 0 && (stage->count > 1 || stage->radix != 8)))
             tile->pad = FFT_NO_PAD;
     }
+    tile->each = 0;
+    if (Tile::ROWS && tile->pad != FFT_NO_PAD && (plan->side & (plan->side - 1)) == 0)
+        while (FFT_EACH << tile->each < plan->side)
+            tile->each++;
     for (int s = 0; s < tile->stages; s++) {
         tile->stage[s].read = fft_slot(*tile, tile->stage[s].count);
         tile->stage[s].written = fft_slot(*tile, tile->stage[s].groups);
     }
 }
 
-static inline struct fft_tile
+template <typename Tile = struct fft_tile>
+static inline Tile
 fft_tile_of(const struct fft_plan *plan)
 {
-    struct fft_tile tile = {};
-    int64_t count = plan->side;
+    Tile tile = {};
 
     tile.plan = *plan;
     tile.shift = 2;
     while (tile.shift > 0 && (plan->side << tile.shift) > FFT_EACH * FFT_THREADS)
         tile.shift--;
-    for (int step = plan->steps - 1; step >= 0; step--) {
-        count /= plan->radix[step];
-        tile.parts[step] = fft_parts(count);
-    }
     tile.third = fft_root(2, (double)(plan->side / 3 * 2) / plan->side);
     tile.pad = fft_runs_fast(tile) ? 3 : FFT_NO_PAD;
     if (fft_is_fast(plan))
-        fft_make_stages(&tile, plan->roots + plan->side);
+        fft_make_stages(&tile, plan->roots + plan->values);
     return tile;
 }
 
-/* Fills the roots of a length and, behind them, those of the fast form: (1 + FFT_TURNS) per place. */
-static inline void
-fft_fill_turns(int32_t side, struct fft_value *roots)
+/* Returns the values of the table of a length on the GPU. */
+static inline size_t
+fft_tables(const struct fft_plan &plan)
 {
-    struct fft_plan plan;
-    struct fft_value *turns = roots + side;
+    return (size_t)plan.values + (fft_is_fast(&plan) ? (size_t)plan.side * FFT_TURNS : 0);
+}
 
-    fft_roots(side, roots);
-    fft_plan_make(side, &plan);
-    plan.roots = roots;
+/* Fills the table of a length and, behind it, the roots of the fast form. */
+static inline void
+fft_fill_turns(struct fft_plan plan, struct fft_value *roots)
+{
+    struct fft_value *turns = roots + plan.values;
+
+    fft_fill(&plan, roots);
 
     const struct fft_tile tile = fft_tile_of(&plan);
     for (int s = 0; s < tile.stages; s++) {
@@ -161,7 +198,7 @@ fft_fill_turns(int32_t side, struct fft_value *roots)
 static inline size_t
 fft_bytes(const struct fft_tile &tile)
 {
-    const size_t one = (size_t)fft_slot(tile, tile.plan.side) * sizeof(double2);
+    const size_t one = (size_t)fft_slots(tile) * sizeof(double2);
 
     return fft_runs_fast(tile) ? 2 * one : one;
 }
@@ -175,7 +212,7 @@ template <bool FAST>
 __device__ static __forceinline__ struct fft_space
 fft_space_of(const struct fft_tile &tile, double2 *memory)
 {
-    return {memory, FAST ? memory + fft_slot(tile, tile.plan.side) : memory};
+    return {memory, FAST ? memory + fft_slots(tile) : memory};
 }
 
 __device__ static __forceinline__ void
@@ -188,22 +225,33 @@ fft_swap(struct fft_space &space)
 }
 
 /* The line of this thread, and its first place: of values, and of groups of a radix. */
+template <typename Tile>
 __device__ static __forceinline__ int
-fft_line(const struct fft_tile &tile)
+fft_line(const Tile &tile)
 {
-    return (int)threadIdx.x & ((1 << tile.shift) - 1);
+    return Tile::ROWS && tile.each > 0 ? (int)threadIdx.x >> tile.each : (int)threadIdx.x & ((1 << tile.shift) - 1);
 }
 
+template <typename Tile>
 __device__ static __forceinline__ int
-fft_first(const struct fft_tile &tile)
+fft_first(const Tile &tile)
 {
-    return (int)threadIdx.x >> tile.shift;
+    return Tile::ROWS && tile.each > 0 ? (int)threadIdx.x & ((1 << tile.each) - 1) : (int)threadIdx.x >> tile.shift;
 }
 
+template <typename Tile>
 __device__ static __forceinline__ int
-fft_next(const struct fft_tile &tile)
+fft_next(const Tile &tile)
 {
-    return (int)blockDim.x >> tile.shift;
+    return Tile::ROWS && tile.each > 0 ? 1 << tile.each : (int)blockDim.x >> tile.shift;
+}
+
+/* The slot of the thread's line. */
+template <typename Tile>
+__device__ static __forceinline__ int
+fft_own_slot(const Tile &tile)
+{
+    return fft_line_slot(tile, fft_line(tile));
 }
 
 __device__ static __forceinline__ double2
@@ -335,56 +383,74 @@ fft_spot(int shift, int place)
     return place << shift;
 }
 
-/* The places of a group of a step: element j is read at from + j * count, and written at to + j * stride. */
+/* The places of a group of a step: element j is read at from + j * count, and element q written at to + q * stride. */
 struct fft_group {
     int k, from, to;
 };
 
+/* Divides places of a step. */
+struct fft_parts {
+    uint32_t count, stride; /* 2^32 / these, rounded up; 0 for 1 */
+};
+
+__device__ static __forceinline__ struct fft_parts
+fft_parts_of(const struct fft_op &op)
+{
+    const uint32_t count = (uint32_t)op.count, stride = count * (uint32_t)op.length;
+
+    return {count > 1 ? UINT32_MAX / count + 1 : 0, stride > 1 ? UINT32_MAX / stride + 1 : 0};
+}
+
+__device__ static __forceinline__ int
+fft_quotient(int i, uint32_t parts)
+{
+    return parts == 0 ? i : (int)((uint64_t)(uint32_t)i * parts >> 32);
+}
+
 __device__ static __forceinline__ struct fft_group
-fft_group_at(int i, uint32_t parts, int count, int radix)
+fft_group_at(const struct fft_op &op, struct fft_parts parts, int i)
 {
-    struct fft_group group;
+    const int stride = op.count * op.length, before = op.batch > 1 ? fft_quotient(i, parts.stride) * stride : 0;
+    const int rest = before * (op.radix - 1), k = fft_quotient(i - before, parts.count);
 
-    group.k = count == 1 ? i : (int)((uint64_t)(uint32_t)i * parts >> 32);
-    group.from = i + group.k * count * (radix - 1);
-    group.to = i;
-    return group;
+    return {k, i + rest + k * op.count * (op.radix - 1), i + rest};
 }
 
-/* Reads a group of a step, turned, and transforms it. */
-template <int RADIX, typename From>
+/* Runs a step of a small radix. `roots`: of the step. */
+template <int RADIX>
 __device__ static __forceinline__ void
-fft_read(double2 *t, const struct fft_value *roots, int side, struct fft_group group, int count, const From &from)
-{
-#pragma unroll
-    for (int j = 0; j < RADIX; j++) {
-        t[j] = from(group.from + j * count);
-        if (j > 0 && group.k > 0)
-            t[j] = fft_times(t[j], roots[j * group.k * count]);
-    }
-    fft_radix<RADIX>(t, roots, side / RADIX);
-}
-
-/* Runs a step of a small radix. */
-template <int RADIX, typename From, typename To>
-__device__ static __forceinline__ void
-fft_step(const struct fft_value *roots, int side, int shift, uint32_t parts, int count, const From &from, const To &to)
+fft_step(const struct fft_op &op, const struct fft_value *roots, int shift, double2 *memory)
 {
     constexpr int GROUPS = (FFT_EACH + RADIX - 1) / RADIX;
-    const int groups = side / RADIX, first = (int)threadIdx.x >> shift, next = (int)blockDim.x >> shift;
+    const int stride = op.count * op.length, groups = op.batch * stride;
+    const int first = (int)threadIdx.x >> shift, next = (int)blockDim.x >> shift;
+    const struct fft_parts parts = fft_parts_of(op);
     double2 t[GROUPS][RADIX];
 
 #pragma unroll
-    for (int g = 0; g < GROUPS; g++)
-        if (first + g * next < groups)
-            fft_read<RADIX>(t[g], roots, side, fft_group_at(first + g * next, parts, count, RADIX), count, from);
+    for (int g = 0; g < GROUPS; g++) {
+        const struct fft_group group = fft_group_at(op, parts, first + g * next);
+
+        if (first + g * next >= groups)
+            continue;
+#pragma unroll
+        for (int j = 0; j < RADIX; j++) {
+            t[g][j] = memory[fft_spot(shift, group.from + j * op.count)];
+            if (j > 0 && group.k > 0)
+                t[g][j] = fft_times(t[g][j], roots[j * group.k * op.count]);
+        }
+        fft_radix<RADIX>(t[g], roots, stride);
+    }
     __syncthreads();
 #pragma unroll
-    for (int g = 0; g < GROUPS; g++)
+    for (int g = 0; g < GROUPS; g++) {
+        const struct fft_group group = fft_group_at(op, parts, first + g * next);
+
         if (first + g * next < groups)
 #pragma unroll
             for (int q = 0; q < RADIX; q++)
-                to(first + g * next + q * groups, t[g][q]);
+                memory[fft_spot(shift, group.to + q * stride)] = t[g][q];
+    }
     __syncthreads();
 }
 
@@ -407,27 +473,27 @@ fft_prime_pair(const struct fft_value *roots, int turn, const double2 *memory, i
     return q == 0 ? a : fft_plus_turned(a, b);
 }
 
-/* Runs a step of a large prime: sums and differences first. `memory`: of the line. */
+/* Runs a step of a prime up to FFT_DIRECT: sums and differences first. */
 __device__ static __noinline__ void
-fft_prime_step(const struct fft_value *roots, int side, int shift, uint32_t parts, int radix, int count,
-               double2 *memory)
+fft_prime_step(const struct fft_op &op, const struct fft_value *roots, int shift, double2 *memory)
 {
     enum { PAIRS = FFT_EACH / 2 + 1 };
 
-    const int half = radix / 2, groups = side / radix;
+    const int radix = op.radix, half = radix / 2, stride = op.count * op.length, groups = op.batch * stride;
     const int first = (int)threadIdx.x >> shift, next = (int)blockDim.x >> shift;
+    const struct fft_parts parts = fft_parts_of(op);
     double2 low[PAIRS], high[PAIRS];
 
     for (int at = first; at < groups * half; at += next) {
         const int j = at % half + 1;
-        const struct fft_group group = fft_group_at(at / half, parts, count, radix);
-        double2 *const one = &memory[fft_spot(shift, group.from + j * count)];
-        double2 *const two = &memory[fft_spot(shift, group.from + (radix - j) * count)];
+        const struct fft_group group = fft_group_at(op, parts, at / half);
+        double2 *const one = &memory[fft_spot(shift, group.from + j * op.count)];
+        double2 *const two = &memory[fft_spot(shift, group.from + (radix - j) * op.count)];
         double2 a = *one, b = *two;
 
         if (group.k > 0) {
-            a = fft_times(a, roots[j * group.k * count]);
-            b = fft_times(b, roots[(radix - j) * group.k * count]);
+            a = fft_times(a, roots[j * group.k * op.count]);
+            b = fft_times(b, roots[(radix - j) * group.k * op.count]);
         }
         *one = fft_plus(a, b);
         *two = fft_minus(a, b);
@@ -438,64 +504,129 @@ fft_prime_step(const struct fft_value *roots, int side, int shift, uint32_t part
         const int at = first + n * next, i = at / (half + 1);
 
         if (i < groups)
-            low[n] = fft_prime_pair(roots, groups, memory, shift, fft_group_at(i, parts, count, radix).from, count,
-                                    radix, at % (half + 1), &high[n]);
+            low[n] = fft_prime_pair(roots, stride, memory, shift, fft_group_at(op, parts, i).from, op.count, radix,
+                                    at % (half + 1), &high[n]);
     }
     __syncthreads();
 #pragma unroll
     for (int n = 0; n < PAIRS; n++) {
         const int at = first + n * next, i = at / (half + 1), q = at % (half + 1);
+        const int to = fft_group_at(op, parts, i).to;
 
         if (i < groups) {
-            memory[fft_spot(shift, i + q * groups)] = low[n];
+            memory[fft_spot(shift, to + q * stride)] = low[n];
             if (q > 0)
-                memory[fft_spot(shift, i + (radix - q) * groups)] = high[n];
+                memory[fft_spot(shift, to + (radix - q) * stride)] = high[n];
         }
     }
     __syncthreads();
 }
 
-/* Runs a step in shared memory. A function of its own, since each kernel would have it several times. */
+/* Moves the values of groups of a large prime to transforms of length radix - 1, or back. */
 __device__ static __noinline__ void
-fft_between(const struct fft_value *roots, int side, int shift, uint32_t parts, int radix, int count, double2 *memory)
+fft_prime_move(const struct fft_op &op, const struct fft_value *roots, const int32_t *order, int shift, double2 *memory)
 {
-    const auto from = [&](int i) { return memory[fft_spot(shift, i)]; };
-    const auto to = [&](int i, double2 value) { memory[fft_spot(shift, i)] = value; };
+    const int radix = op.radix, less = radix - 1, stride = op.count * op.length, groups = op.batch * stride;
+    const int first = (int)threadIdx.x >> shift, next = (int)blockDim.x >> shift;
+    const struct fft_parts parts = fft_parts_of(op);
+    const bool spreads = op.kind == FFT_SPREAD;
+    double2 values[FFT_EACH];
+    int places[FFT_EACH];
 
-    switch (radix) {
+#pragma unroll
+    for (int n = 0; n < FFT_EACH; n++) {
+        const int at = first + n * next, i = at / radix, j = at % radix;
+
+        places[n] = -1;
+        if (i >= groups)
+            continue;
+        const struct fft_group group = fft_group_at(op, parts, i);
+        const int power = j == 0 ? 0 : order[j], place = power == 0 || spreads ? power : less - power;
+        const int apart = j == 0 ? groups * less + i : i * less + place;
+
+        values[n] = memory[fft_spot(shift, spreads ? group.from + j * op.count : apart)];
+        places[n] = spreads ? apart : group.to + j * stride;
+        if (spreads && j > 0 && group.k > 0)
+            values[n] = fft_times(values[n], roots[j * group.k * op.count]);
+        if (!spreads && j > 0)
+            values[n] = fft_swapped(values[n]);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int n = 0; n < FFT_EACH; n++)
+        if (places[n] >= 0)
+            memory[fft_spot(shift, places[n])] = values[n];
+    __syncthreads();
+}
+
+/* Multiplies the transforms of groups of a large prime, and exchanges their parts. */
+__device__ static __noinline__ void
+fft_prime_times(const struct fft_op &op, const struct fft_value *powers, int shift, double2 *memory)
+{
+    const int less = op.radix - 1, groups = op.batch * op.count * op.length;
+    const int next = (int)blockDim.x >> shift;
+
+    for (int at = (int)threadIdx.x >> shift; at < groups * less; at += next) {
+        const int i = at / less, k = at % less;
+        const double2 value = memory[fft_spot(shift, at)];
+        double2 product = fft_times(value, powers[k]);
+
+        if (k == 0) {
+            double2 *const own = &memory[fft_spot(shift, groups * less + i)];
+
+            product = fft_plus(product, *own);
+            *own = fft_plus(*own, value);
+        }
+        memory[fft_spot(shift, at)] = fft_swapped(product);
+    }
+    __syncthreads();
+}
+
+/* Runs a step of the program on the thread's line in shared memory. A function of its own, since each kernel would have it
+ * several times. */
+__device__ static __noinline__ void
+fft_between(const struct fft_op &op, const struct fft_value *table, int shift, double2 *memory)
+{
+    const struct fft_value *const roots = table + op.roots;
+
+    if (op.kind == FFT_TIMES)
+        return fft_prime_times(op, table + op.powers, shift, memory);
+    if (op.kind != FFT_STEP)
+        return fft_prime_move(op, roots, (const int32_t *)(table + op.order), shift, memory);
+    switch (op.radix) {
     case 2:
-        return fft_step<2>(roots, side, shift, parts, count, from, to);
+        return fft_step<2>(op, roots, shift, memory);
     case 3:
-        return fft_step<3>(roots, side, shift, parts, count, from, to);
+        return fft_step<3>(op, roots, shift, memory);
     case 4:
-        return fft_step<4>(roots, side, shift, parts, count, from, to);
+        return fft_step<4>(op, roots, shift, memory);
     case 5:
-        return fft_step<5>(roots, side, shift, parts, count, from, to);
+        return fft_step<5>(op, roots, shift, memory);
     case 7:
-        return fft_step<7>(roots, side, shift, parts, count, from, to);
+        return fft_step<7>(op, roots, shift, memory);
     case 8:
-        return fft_step<8>(roots, side, shift, parts, count, from, to);
+        return fft_step<8>(op, roots, shift, memory);
     default:
-        fft_prime_step(roots, side, shift, parts, radix, count, memory);
+        fft_prime_step(op, roots, shift, memory);
     }
 }
 
 /* Calls body(i, n, slot) for the values that this thread reads by `from` in fft_run(), or writes by `to`. */
-template <bool FAST, typename Body>
+template <bool FAST, typename Tile, typename Body>
 __device__ static __forceinline__ void
-fft_each(const struct fft_tile &tile, int stage, const Body &body)
+fft_each(const Tile &tile, int stage, const Body &body)
 {
-    const int line = fft_line(tile), radix = FAST ? tile.stage[stage].radix : 1;
+    const int line = fft_own_slot(tile), radix = FAST ? tile.stage[stage].radix : 1;
     const int groups = FAST ? tile.stage[stage].groups : tile.plan.side;
 
     if (radix == 8) { /* without division */
+        if (fft_first(tile) < groups)
 #pragma unroll
-        for (int n = 0; n < 8; n++) {
-            const int i = fft_first(tile) + n * groups;
+            for (int n = 0; n < 8; n++) {
+                const int i = fft_first(tile) + n * groups;
 
-            if (fft_first(tile) < groups)
                 body(i, n, fft_slot(tile, i) + line);
-        }
+            }
         return;
     }
 #pragma unroll
@@ -507,29 +638,61 @@ fft_each(const struct fft_tile &tile, int stage, const Body &body)
     }
 }
 
-/* Copies values by the caller's functions. */
-template <typename From, typename To>
+/* Calls body(i, n) as fft_each(), also for n that have no place, with another one: reads without branches do not wait for
+ * each other. */
+template <bool FAST, typename Tile, typename Body>
 __device__ static __forceinline__ void
-fft_copy(const struct fft_tile &tile, const From &from, const To &to)
+fft_each_read(const Tile &tile, int stage, const Body &body)
 {
+    const int radix = FAST ? tile.stage[stage].radix : 1, groups = FAST ? tile.stage[stage].groups : tile.plan.side;
+
+    if (radix == 8) {
+        const int first = fft_first(tile) < groups ? fft_first(tile) : 0;
+
+#pragma unroll
+        for (int n = 0; n < 8; n++)
+            body(first + n * groups, n);
+        return;
+    }
+#pragma unroll
+    for (int n = 0; n < FFT_MOST; n++) {
+        const int group = fft_first(tile) + n / radix * fft_next(tile);
+
+        body((group < groups ? group : 0) + n % radix * groups, n);
+    }
+}
+
+/* Copies values by the caller's functions. */
+template <typename Tile, typename From, typename To>
+__device__ static __forceinline__ void
+fft_copy(const Tile &tile, const From &from, const To &to)
+{
+    double2 values[FFT_EACH];
+
+#pragma unroll
+    for (int n = 0; n < FFT_EACH; n++) {
+        const int place = fft_first(tile) + n * fft_next(tile), i = place < tile.plan.side ? place : 0;
+
+        values[n] = from(i, n, fft_slot(tile, i) + fft_own_slot(tile));
+    }
 #pragma unroll
     for (int n = 0; n < FFT_EACH; n++) {
         const int i = fft_first(tile) + n * fft_next(tile);
 
         if (i < tile.plan.side)
-            to(i, from(i, n, fft_slot(tile, i) + fft_line(tile)), n, fft_slot(tile, i) + fft_line(tile));
+            to(i, values[n], n, fft_slot(tile, i) + fft_own_slot(tile));
     }
     __syncthreads();
 }
 
 /* Reads a group of a stage, turned, and transforms it. FIRST: length 1. */
-template <int RADIX, bool FIRST, typename From>
+template <int RADIX, bool FIRST, typename Tile, typename From>
 __device__ static __forceinline__ void
-fft_stage_read(const struct fft_tile &tile, const struct fft_stage &stage, int i, int n, double2 *t, const From &from)
+fft_stage_read(const Tile &tile, const struct fft_stage &stage, int i, int n, double2 *t, const From &from)
 {
     const int k = FIRST ? 0 : stage.count == 1 ? i : (int)((uint64_t)(uint32_t)i * stage.parts >> 32);
     const int place = FIRST ? i : i + k * stage.count * (RADIX - 1);
-    const int slot = fft_slot(tile, place) + fft_line(tile);
+    const int slot = fft_slot(tile, place) + fft_own_slot(tile);
     const struct fft_value *const turns = stage.turns + k;
 
 #pragma unroll
@@ -570,16 +733,16 @@ fft_stage_read(const struct fft_tile &tile, const struct fft_stage &stage, int i
 }
 
 /* Runs a stage. */
-template <int RADIX, bool FIRST, typename From, typename To>
+template <int RADIX, bool FIRST, typename Tile, typename From, typename To>
 __device__ static __forceinline__ void
-fft_stage_run(const struct fft_tile &tile, const struct fft_stage &stage, const From &from, const To &to)
+fft_stage_run(const Tile &tile, const struct fft_stage &stage, const From &from, const To &to)
 {
     constexpr int GROUPS = (FFT_EACH + RADIX - 1) / RADIX;
 
 #pragma unroll
     for (int g = 0; g < GROUPS; g++) {
         const int i = fft_first(tile) + g * fft_next(tile);
-        const int slot = fft_slot(tile, i) + fft_line(tile);
+        const int slot = fft_slot(tile, i) + fft_own_slot(tile);
         double2 t[RADIX];
 
         if (i >= stage.groups)
@@ -592,9 +755,9 @@ fft_stage_run(const struct fft_tile &tile, const struct fft_stage &stage, const 
 }
 
 /* As fft_run. */
-template <typename From, typename To>
+template <typename Tile, typename From, typename To>
 __device__ static __forceinline__ void
-fft_run_fast(const struct fft_tile &tile, struct fft_space &space, const From &from, const To &to)
+fft_run_fast(const Tile &tile, struct fft_space &space, const From &from, const To &to)
 {
     const auto load = [&](int, int, int slot) { return space.now[slot]; };
     const auto store = [&](int, double2 value, int, int slot) { space.now[slot] = value; };
@@ -639,22 +802,19 @@ fft_run_fast(const struct fft_tile &tile, struct fft_space &space, const From &f
  * may write its slot of space.now, and `from` may read that of space.other, if it was written before a __syncthreads() and
  * fft_swap(). All threads of the block must call. FAST: fft_is_fast().
  */
-template <bool FAST, typename From, typename To>
+template <bool FAST, typename Tile, typename From, typename To>
 __device__ static __forceinline__ void
-fft_run(const struct fft_tile &tile, struct fft_space &space, const From &from, const To &to)
+fft_run(const Tile &tile, struct fft_space &space, const From &from, const To &to)
 {
     if constexpr (FAST)
         fft_run_fast(tile, space, from, to);
     else {
         const struct fft_plan &plan = tile.plan;
-        double2 *const own = space.now + fft_line(tile);
-        int count = plan.side;
+        double2 *const own = space.now + fft_own_slot(tile);
 
         fft_copy(tile, from, [&](int, double2 value, int, int slot) { space.now[slot] = value; });
-        for (int step = plan.steps - 1; step >= 0; step--) {
-            count /= plan.radix[step];
-            fft_between(plan.roots, plan.side, tile.shift, tile.parts[step], plan.radix[step], count, own);
-        }
+        for (int op = 0; op < plan.ops; op++)
+            fft_between(fft_program(&plan)[op], plan.roots, tile.shift, own);
         fft_copy(
             tile, [&](int, int, int slot) { return space.now[slot]; }, to);
     }

@@ -65,7 +65,7 @@ cpu_gabor_place(const struct kernels_lane *lane, struct cpu_gabor *own, struct k
     for (int p = 0; p < own->plan.planes; p++)
         for (int i = 0; i < 2; i++)
             own->roots[p][i] =
-                kernels_take(&memory->host, (size_t)own->plan.plane[p].axis[i].fft.side, sizeof(*own->roots[p][i]));
+                kernels_take(&memory->host, (size_t)own->plan.plane[p].axis[i].fft.values, sizeof(*own->roots[p][i]));
     own->transfer = kernels_take(&memory->host, (size_t)own->plan.angles * (size_t)own->columns,
                                  FFT_LANES * sizeof(*own->transfer));
     own->sums = NULL;
@@ -343,10 +343,8 @@ cpu_gabor_run(struct cpu_lane *lane, struct cpu_spectral *own, const struct filt
     for (task.plane = 0; task.plane < own->gabor.plan.planes; task.plane++) {
         struct gabor_plane *plane = &own->gabor.plan.plane[task.plane];
 
-        for (int i = 0; i < 2; i++) {
-            fft_roots(plane->axis[i].fft.side, own->gabor.roots[task.plane][i]);
-            plane->axis[i].fft.roots = own->gabor.roots[task.plane][i];
-        }
+        for (int i = 0; i < 2; i++)
+            fft_fill(&plane->axis[i].fft, own->gabor.roots[task.plane][i]);
         gabor_run_stage(&task, gabor_make_transfer, own->gabor.plan.angles);
         gabor_run_stage(&task, gabor_slice, sides[plane->slices]);
     }

@@ -131,7 +131,7 @@ FFT_BOUNDS(FAST) gabor_lines(const __grid_constant__ struct gabor_job job)
     double2 values[FFT_MOST];
 
     spectral_read(job.input, [&](const auto &read) {
-        fft_each<FAST>(tile, 0, [&](int i, int n, int) {
+        fft_each_read<FAST>(tile, 0, [&](int i, int n) {
             const int a = job.places[0][i];
             const int64_t from = (a > 0 ? a : 0) * job.strides[0];
             const double2 value = make_double2(read(first + from), read(second + from));
@@ -145,7 +145,8 @@ FFT_BOUNDS(FAST) gabor_lines(const __grid_constant__ struct gabor_job job)
         [&](int, double2 value, int, int slot) { space.now[slot] = value; });
     __syncthreads();
     spectral_along(
-        tile, (int)job.plane.half, [&](int k) { return spectral_split(tile, space.now, k); },
+        spectral_walk_of(tile), (int)job.plane.half,
+        [&](int k) { return spectral_split(tile, space.now, fft_line(tile), k); },
         [&](int k, const struct spectral_two &two) {
             double2 *const row = to + (int64_t)(k / FFT_LINES) * (lines * FFT_LINES) + k % FFT_LINES;
 
@@ -288,7 +289,7 @@ FFT_BOUNDS(FAST) gabor_lines_back(const __grid_constant__ struct gabor_job job)
         sums[n] = 0;
     }
     if (job.angle > 0 && exists)
-        fft_each<FAST>(tile, last, [&](int i, int n, int) { pooled[n] = kept[place(i)]; });
+        fft_each_read<FAST>(tile, last, [&](int i, int n) { pooled[n] = kept[place(i)]; });
     for (int angle = 0; angle < job.angles; angle++) {
         const struct gabor_kernel &kernel = job.plan->kernel[job.angle + angle];
         const int first = kernel.first[job.at], count = kernel.count[job.at];
@@ -311,7 +312,7 @@ FFT_BOUNDS(FAST) gabor_lines_back(const __grid_constant__ struct gabor_job job)
             });
     }
     if (finishes && job.at > 0)
-        fft_each<FAST>(tile, last, [&](int i, int n, int) { sums[n] = job.sums[voxel + place(i)]; });
+        fft_each_read<FAST>(tile, last, [&](int i, int n) { sums[n] = job.sums[voxel + place(i)]; });
     fft_each<FAST>(tile, last, [&](int i, int n, int) {
         if (!exists || i < before || i >= before + side)
             return;
@@ -384,8 +385,8 @@ cuda_gabor_place(const struct kernels_lane *lane, struct cuda_gabor *own, struct
         for (int i = 0; i < 2; i++) {
             const size_t count = (size_t)own->plan.plane[p].axis[i].fft.side;
 
-            cuda_take(&memory->device, &own->roots[p][i], count * (1 + FFT_TURNS));
-            cuda_take(&memory->host, &own->host_roots[p][i], count * (1 + FFT_TURNS));
+            cuda_take(&memory->device, &own->roots[p][i], fft_tables(own->plan.plane[p].axis[i].fft));
+            cuda_take(&memory->host, &own->host_roots[p][i], fft_tables(own->plan.plane[p].axis[i].fft));
             cuda_take(&memory->device, &own->places[p][i], count);
             cuda_take(&memory->host, &own->host_places[p][i], count);
         }
@@ -496,11 +497,11 @@ gabor_send(struct cuda_lane *lane, struct cuda_gabor *own, int at, struct gabor_
     for (int i = 0; i < 2; i++) {
         struct fft_plan *fft = &job->plane.axis[i].fft;
 
-        fft_fill_turns(fft->side, own->host_roots[at][i]);
+        fft_fill_turns(*fft, own->host_roots[at][i]);
         gabor_fill_places(&own->plan, &job->plane.axis[i], own->host_places[at][i]);
         CUDA_SEND(lane, own->places[at][i], own->host_places[at][i], (size_t)fft->side);
         job->places[i] = own->places[at][i];
-        CUDA_SEND(lane, own->roots[at][i], own->host_roots[at][i], (size_t)fft->side * (1 + FFT_TURNS));
+        CUDA_SEND(lane, own->roots[at][i], own->host_roots[at][i], fft_tables(*fft));
         fft->roots = own->roots[at][i];
         job->tiles[i] = fft_tile_of(fft);
     }

@@ -73,11 +73,10 @@ spectral_point(struct spectral_axis *axis, double *table)
 {
     const int64_t side = axis->fft.side;
 
-    axis->fft.roots = (const struct fft_value *)table;
-    axis->plus = table + 2 * side;
-    axis->minus = table + 3 * side;
-    axis->power = table + 4 * side;
-    axis->square = table + 5 * side;
+    axis->plus = table;
+    axis->minus = table + side;
+    axis->power = table + 2 * side;
+    axis->square = table + 3 * side;
 }
 
 void
@@ -88,17 +87,16 @@ spectral_fill(const struct filter_demand *demand, struct spectral_plan *plan, in
     const int order = plan->order > 0 ? demand->options.riesz[axis] : 0;
 
     spectral_point(own, table);
-    fft_roots(own->fft.side, (struct fft_value *)table);
     for (int64_t k = 0; k < side; k++) {
         const double frequency = (double)(2 * k < side ? k : k - side) / (double)side;
         double power = 1;
 
         for (int i = 0; i < order; i++)
             power *= 2 * k == side && order % 2 == 1 ? 0 : frequency;
-        table[2 * side + k] = grid_square(k, side, demand->options.level);
-        table[3 * side + k] = grid_square((side - k) % side, side, demand->options.level);
-        table[4 * side + k] = power;
-        table[5 * side + k] = frequency * frequency;
+        table[k] = grid_square(k, side, demand->options.level);
+        table[side + k] = grid_square((side - k) % side, side, demand->options.level);
+        table[2 * side + k] = power;
+        table[3 * side + k] = frequency * frequency;
     }
 }
 

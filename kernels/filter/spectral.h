@@ -23,6 +23,10 @@
 
 #include <math.h>
 
+#ifdef __CUDACC__
+#include "kernels/cuda/ptx.cuh"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -54,8 +58,8 @@ struct spectral_plan {
 int spectral_plan_make(const struct filter_demand *demand, const struct image_extent *extent,
                        struct spectral_plan *plan);
 
-/* Fills the tables of an axis, SPECTRAL_TABLE elements per place, and points the plan to them. */
-enum { SPECTRAL_TABLE = 6 };
+/* Fills the tables of an axis, SPECTRAL_TABLE elements per place, and points the plan to them. Not that of fft_fill(). */
+enum { SPECTRAL_TABLE = 4 };
 
 void spectral_fill(const struct filter_demand *demand, struct spectral_plan *plan, int axis, double *table);
 
@@ -69,6 +73,21 @@ int spectral_check(const struct filter_demand *demand, const struct image_extent
 double spectral_bound(const struct filter_demand *demand);
 void spectral_reach(const struct filter_demand *demand, int32_t reach[3]);
 
+/* Returns a / b, rounded to nearest. On a GPU by the steps of its division, without the branch for b beyond 2^-1000 to 2^1000,
+ * which would make the divisions of a thread wait for each other. */
+SPECTRAL_INLINE double
+spectral_quotient(double a, double b)
+{
+#ifdef __CUDACC__
+    const double guess = ptx_rcp(b), e = fma(-b, guess, 1.0), better = fma(guess, fma(e, e, e), guess);
+    const double inverse = fma(better, fma(-b, better, 1.0), better), quotient = a * inverse;
+
+    return fma(inverse, fma(-b, quotient, a), quotient);
+#else
+    return a / b;
+#endif
+}
+
 /* Returns cos(pi / 4 log2(u)) for 1/4 <= u <= 4, otherwise 0. */
 SPECTRAL_INLINE double
 spectral_ring(double u)
@@ -78,7 +97,7 @@ spectral_ring(double u)
     /* u = m 2^e, sqrt(1/2) <= m < sqrt(2) */
     const double e = above[0] + above[1] + above[2] + above[3] - 2;
     const double m = u * 4 * (1 - above[0] / 2) * (1 - above[1] / 2) * (1 - above[2] / 2) * (1 - above[3] / 2);
-    const double s = (m - 1) / (m + 1), z = s * s;
+    const double s = spectral_quotient(m - 1, m + 1), z = s * s;
     double log = 1.0 / 21, angle, y, cosine = 1.0 / 2432902008176640000.0; /* 20! */
 
     log = fma(log, z, 1.0 / 19);
@@ -128,14 +147,34 @@ spectral_is_zero(const struct spectral_plan *plan, double plus, double minus)
     return plan->radial && plus > 4 && minus > 4;
 }
 
-/* Returns whether the transfer function is 0 at a place along z. */
-SPECTRAL_INLINE bool
-spectral_is_outside(const struct spectral_plan *plan, const struct spectral_sums *sums, int64_t kz)
+/*
+ * Half a turn has all squares of f along an axis, since those at k and side - k, or side - 1 - k of an even side, are
+ * equal. The square of f' at k is that of f at side - k.
+ */
+SPECTRAL_INLINE int64_t
+spectral_half(const struct spectral_axis *axis)
 {
-    const double plus = sums->plus + plan->axis[2].plus[kz], minus = sums->minus + plan->axis[2].minus[kz];
-
-    return plan->radial & ((plus > 4) | (plus < 0.25)) & ((minus > 4) | (minus < 0.25));
+    return (axis->fft.side + 1) / 2;
 }
+
+/* Returns the place within half a turn that has the square of f at k. */
+SPECTRAL_INLINE int64_t
+spectral_place_of(const struct spectral_axis *axis, int64_t k)
+{
+    return k < spectral_half(axis) ? k : axis->fft.side - 1 + axis->fft.side % 2 - k;
+}
+
+/* Rings of FFT_LANES lines along z, of f or of f', for half a turn. */
+struct spectral_ring_lanes {
+    double gain[FFT_LANES];
+    bool is_zero; /* all of them */
+};
+
+struct spectral_rings {
+    bool known;
+    double sums[FFT_LANES]; /* over x and y */
+    struct spectral_ring_lanes *value;
+};
 
 /* Returns the transfer function without -i, of a ring's gain. */
 SPECTRAL_INLINE double

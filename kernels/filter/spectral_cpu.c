@@ -5,11 +5,17 @@
 #include "kernels/filter/spectral_cpu.h"
 #include "kernels/filter/separable.h"
 
+/* Memory of a thread. */
+struct spectral_memory {
+    struct fft_lanes *space;
+    struct spectral_ring_lanes *rings;
+};
+
 struct spectral_task {
     struct cpu_lane *lane;
     const struct filter_task *filter;
     const struct cpu_spectral *own;
-    void (*stage)(const struct spectral_task *task, struct fft_lanes *space, int64_t i);
+    void (*stage)(const struct spectral_task *task, const struct spectral_memory *memory, int64_t i);
     int64_t count;         /* of items of the stage */
     int64_t claimed, next; /* memory and items, atomic */
     double scale;          /* code / sum */
@@ -107,19 +113,19 @@ spectral_rows_back(const struct spectral_task *task, struct fft_lanes *space, in
 }
 
 static void
-spectral_slice(const struct spectral_task *task, struct fft_lanes *space, int64_t z)
+spectral_slice(const struct spectral_task *task, const struct spectral_memory *memory, int64_t z)
 {
     for (int64_t y = 0; y < task->lane->base.extent.rows; y += 2 * FFT_LANES)
-        spectral_rows(task, space, y, z);
-    spectral_columns(task, space, z, false);
+        spectral_rows(task, memory->space, y, z);
+    spectral_columns(task, memory->space, z, false);
 }
 
 static void
-spectral_slice_back(const struct spectral_task *task, struct fft_lanes *space, int64_t z)
+spectral_slice_back(const struct spectral_task *task, const struct spectral_memory *memory, int64_t z)
 {
-    spectral_columns(task, space, z, true);
+    spectral_columns(task, memory->space, z, true);
     for (int64_t y = 0; y < task->lane->base.extent.rows; y += 2 * FFT_LANES)
-        spectral_rows_back(task, space, y, z);
+        spectral_rows_back(task, memory->space, y, z);
 }
 
 /* Returns whether the transfer function is 0 at all places of a group of columns in a row. */
@@ -137,32 +143,47 @@ spectral_group_is_zero(const struct spectral_task *task, int64_t g, int64_t y)
     return true;
 }
 
-/* Multiplies the lines along z at row y with the transfer function. */
+/* Multiplies the lines along z of a group of columns at row y with the transfer function. */
 static void
-spectral_depths(const struct spectral_task *task, struct fft_lanes *space, int64_t y)
+spectral_depth(const struct spectral_task *task, struct fft_lanes *space, struct spectral_rings *rings, int64_t g,
+               int64_t y)
 {
     const struct spectral_plan *plan = &task->own->plan;
     const int64_t side = plan->axis[2].fft.side, slices = task->lane->base.extent.slices;
+    const bool is_zero = spectral_group_is_zero(task, g, y);
+
+    for (int64_t first = 0; first < slices; first += side) { /* one, or the slices */
+        struct fft_lanes *found;
+
+        for (int64_t z = 0; z < side && is_zero; z++)
+            spectrum_row(task, y, first + z)[g] = (struct fft_lanes){0};
+        if (is_zero)
+            continue;
+
+        for (int64_t z = 0; z < side; z++)
+            space[z] = spectrum_row(task, y, first + z)[g];
+        found = spectral_transform(task->lane, &task->own->plan.axis[2].fft, false, space, space);
+        cpu_device_of(&task->lane->base)->isa->spectral_apply(plan, g * FFT_LANES, y, rings, found);
+        found = spectral_transform(task->lane, &task->own->plan.axis[2].fft, true, space, found);
+        for (int64_t z = 0; z < side; z++)
+            spectrum_row(task, y, first + z)[g] = found[z];
+    }
+}
+
+/* Does so at the two rows that have equal squares of f, which share its rings. */
+static void
+spectral_depths(const struct spectral_task *task, const struct spectral_memory *memory, int64_t y)
+{
+    const struct spectral_plan *plan = &task->own->plan;
+    const int64_t side = plan->axis[1].fft.side, other = side - 1 + side % 2 - y;
 
     for (int64_t g = 0; g < task->own->groups; g++) {
-        const bool is_zero = spectral_group_is_zero(task, g, y);
+        struct spectral_rings rings[2] = {{.value = memory->rings},
+                                          {.value = memory->rings + spectral_half(&plan->axis[2])}};
 
-        for (int64_t first = 0; first < slices; first += side) { /* one, or the slices */
-            struct fft_lanes *found;
-
-            for (int64_t z = 0; z < side && is_zero; z++)
-                spectrum_row(task, y, first + z)[g] = (struct fft_lanes){0};
-            if (is_zero)
-                continue;
-
-            for (int64_t z = 0; z < side; z++)
-                space[z] = spectrum_row(task, y, first + z)[g];
-            found = spectral_transform(task->lane, &task->own->plan.axis[2].fft, false, space, space);
-            cpu_device_of(&task->lane->base)->isa->spectral_apply(plan, g * FFT_LANES, y, found);
-            found = spectral_transform(task->lane, &task->own->plan.axis[2].fft, true, space, found);
-            for (int64_t z = 0; z < side; z++)
-                spectrum_row(task, y, first + z)[g] = found[z];
-        }
+        spectral_depth(task, memory->space, rings, g, y);
+        if (other < side && other != y)
+            spectral_depth(task, memory->space, rings, g, other);
     }
 }
 
@@ -170,16 +191,19 @@ static void
 spectral_body(void *context)
 {
     struct spectral_task *task = context;
-    struct fft_lanes *space =
-        task->own->spaces + __atomic_fetch_add(&task->claimed, 1, __ATOMIC_RELAXED) * task->own->space;
+    const int64_t thread = __atomic_fetch_add(&task->claimed, 1, __ATOMIC_RELAXED);
+    const struct spectral_memory memory = {
+        task->own->spaces + thread * task->own->space,
+        task->own->rings + thread * 2 * spectral_half(&task->own->plan.axis[2]),
+    };
 
     for (int64_t i; (i = __atomic_fetch_add(&task->next, 1, __ATOMIC_RELAXED)) < task->count;)
-        task->stage(task, space, i);
+        task->stage(task, &memory, i);
 }
 
 static void
-spectral_run_stage(struct spectral_task *task, void (*stage)(const struct spectral_task *, struct fft_lanes *, int64_t),
-                   int64_t count)
+spectral_run_stage(struct spectral_task *task,
+                   void (*stage)(const struct spectral_task *, const struct spectral_memory *, int64_t), int64_t count)
 {
     task->stage = stage;
     task->count = count;
@@ -223,12 +247,17 @@ cpu_spectral_place(struct kernels_lane *lane, struct kernels_memory *memory)
         cpu_gabor_place(lane, &own->gabor, memory);
         return;
     }
-    for (int axis = 0; axis < 3; axis++)
+    for (int axis = 0; axis < 3; axis++) {
         own->tables[axis] = kernels_take(&memory->host, (size_t)own->plan.axis[axis].fft.side * SPECTRAL_TABLE,
                                          sizeof(*own->tables[axis]));
+        own->roots[axis] =
+            kernels_take(&memory->host, (size_t)own->plan.axis[axis].fft.values, sizeof(*own->roots[axis]));
+    }
     own->spectrum =
         kernels_take(&memory->host, (size_t)(own->groups * extent->rows * extent->slices), sizeof(*own->spectrum));
     own->spaces = kernels_take(&memory->host, (size_t)lane->device->threads, (size_t)own->space * sizeof(*own->spaces));
+    own->rings = kernels_take(&memory->host, (size_t)lane->device->threads,
+                              (size_t)(2 * spectral_half(&own->plan.axis[2])) * sizeof(*own->rings));
 }
 
 static void
@@ -262,11 +291,13 @@ cpu_spectral_run(struct kernels_lane *lane, const void *request, struct error *e
     }
     if (rc)
         return rc;
-    for (int axis = 0; axis < 3; axis++)
+    for (int axis = 0; axis < 3; axis++) {
         spectral_fill(&own->demand, &own->plan, axis, own->tables[axis]);
+        fft_fill(&own->plan.axis[axis].fft, own->roots[axis]);
+    }
     task.scale = own->plan.scale * first.step / filter->step;
     spectral_run_stage(&task, spectral_slice, lane->extent.slices);
-    spectral_run_stage(&task, spectral_depths, lane->extent.rows);
+    spectral_run_stage(&task, spectral_depths, spectral_half(&own->plan.axis[1]));
     spectral_run_stage(&task, spectral_slice_back, lane->extent.slices);
     return 0;
 }

@@ -24,8 +24,10 @@ struct cpu_spectral {
     int64_t groups; /* of FFT_LANES columns */
     int64_t space;  /* values per thread */
     double *tables[3];
-    struct fft_lanes *spectrum; /* groups of columns per row */
-    struct fft_lanes *spaces;   /* per thread */
+    struct fft_value *roots[3];
+    struct fft_lanes *spectrum;        /* groups of columns per row */
+    struct fft_lanes *spaces;          /* per thread */
+    struct spectral_ring_lanes *rings; /* per thread: of f, of f' */
     int32_t *codes;
 };
 

@@ -19,7 +19,8 @@ struct spectral_job {
     struct spectral_plan plan; /* tables in device memory */
     struct spectral_input input;
     struct image_extent extent;
-    struct fft_tile tiles[3];
+    struct fft_row_tile row;
+    struct fft_tile tiles[3]; /* along y and z */
     const struct spectral_band
         *outside;      /* per k(x) that is kept: where the transfer function is 0; it grows with k(x) */
     double2 *spectrum; /* at [k(x) / FFT_LINES][z][y][k(x) % FFT_LINES] */
@@ -46,16 +47,18 @@ __global__ void
 FFT_BOUNDS(FAST) spectral_rows(const __grid_constant__ struct spectral_job job)
 {
     extern __shared__ double2 spectral_lines[];
-    const struct fft_tile &tile = job.tiles[0];
+    const struct fft_row_tile &tile = job.row;
     struct fft_space space = fft_space_of<FAST>(tile, spectral_lines);
     const int columns = tile.plan.side, rows = (int)job.extent.rows;
-    const int y = (int)((blockIdx.y << tile.shift) + fft_line(tile)) * 2;
+    const int first = (int)(blockIdx.y << tile.shift), y = (first + fft_line(tile)) * 2;
     const bool has_first = y < rows, has_second = y + 1 < rows;
+    const struct spectral_walk walk = spectral_walk_of(tile);
+    const int row = (first + walk.line) * 2;
     const int64_t slice = (int64_t)blockIdx.x * rows * columns;
     double2 values[FFT_MOST];
 
     spectral_read(job.input, [&](const auto &read) {
-        fft_each<FAST>(tile, 0, [&](int x, int n, int) {
+        fft_each_read<FAST>(tile, 0, [&](int x, int n) {
             values[n] = make_double2(read(slice + (has_first ? y : 0) * columns + x),
                                      read(slice + (has_second ? y + 1 : 0) * columns + x));
         });
@@ -66,13 +69,13 @@ FFT_BOUNDS(FAST) spectral_rows(const __grid_constant__ struct spectral_job job)
         [&](int, double2 value, int, int slot) { space.now[slot] = value; });
     __syncthreads();
     spectral_along(
-        tile, (int)job.plan.kept, [&](int k) { return spectral_split(tile, space.now, k); },
+        walk, (int)job.plan.kept, [&](int k) { return spectral_split(tile, space.now, walk.line, k); },
         [&](int k, const struct spectral_two &two) {
-            double2 *const to = job.spectrum + spectral_place(job, k, y, blockIdx.x);
+            double2 *const to = job.spectrum + spectral_place(job, k, row, blockIdx.x);
 
-            if (has_first)
+            if (row < rows)
                 to[0] = two.first;
-            if (has_second)
+            if (row + 1 < rows)
                 to[FFT_LINES] = two.second;
         });
 }
@@ -82,17 +85,19 @@ __global__ void
 FFT_BOUNDS(FAST) spectral_rows_back(const __grid_constant__ struct spectral_job job)
 {
     extern __shared__ double2 spectral_lines[];
-    const struct fft_tile &tile = job.tiles[0];
+    const struct fft_row_tile &tile = job.row;
     struct fft_space space = fft_space_of<FAST>(tile, spectral_lines);
     const int columns = tile.plan.side, rows = (int)job.extent.rows, kept = (int)job.plan.kept;
     const int y = (int)((blockIdx.y << tile.shift) + fft_line(tile)) * 2;
     const bool has_first = y < rows, has_second = y + 1 < rows;
-    const double2 *const first = job.spectrum + spectral_place(job, 0, has_first ? y : 0, blockIdx.x);
-    const double2 *const second = job.spectrum + spectral_place(job, 0, has_second ? y + 1 : 0, blockIdx.x);
+    const struct spectral_walk walk = spectral_walk_of(tile);
+    const int row = (int)((blockIdx.y << tile.shift) + walk.line) * 2, slot = fft_line_slot(tile, walk.line);
+    const double2 *const first = job.spectrum + spectral_place(job, 0, row < rows ? row : 0, blockIdx.x);
+    const double2 *const second = job.spectrum + spectral_place(job, 0, row + 1 < rows ? row + 1 : 0, blockIdx.x);
     int32_t *const to = job.codes + ((int64_t)blockIdx.x * rows + y) * columns;
 
     spectral_along(
-        tile, columns / 2 + 1,
+        walk, columns / 2 + 1,
         [&](int k) {
             const int64_t from = spectral_place(job, k < kept ? k : 0, 0, 0);
 
@@ -103,9 +108,9 @@ FFT_BOUNDS(FAST) spectral_rows_back(const __grid_constant__ struct spectral_job 
             const double2 a = make_double2(is_zero ? 0 : two.first.x, is_real ? 0 : two.first.y);
             const double2 b = make_double2(is_zero ? 0 : two.second.x, is_real ? 0 : two.second.y);
 
-            space.now[fft_slot(tile, k) + fft_line(tile)] = make_double2(a.x - b.y, a.y + b.x);
+            space.now[fft_slot(tile, k) + slot] = make_double2(a.x - b.y, a.y + b.x);
             if (k > 0 && 2 * k < columns)
-                space.now[fft_slot(tile, columns - k) + fft_line(tile)] = make_double2(a.x + b.y, b.x - a.y);
+                space.now[fft_slot(tile, columns - k) + slot] = make_double2(a.x + b.y, b.x - a.y);
         });
     fft_swap(space);
     fft_run<FAST>(
@@ -118,41 +123,44 @@ FFT_BOUNDS(FAST) spectral_rows_back(const __grid_constant__ struct spectral_job 
         });
 }
 
-/* The rings of a line along z, per place of half a turn: those of f, and those of f'. The others are equal, since f has
+/* The rings of a line along z, per place of half a turn: those of f, then those of f'. The others are equal, since f has
  * equal squares at k and side - k, or side - 1 - k of an even side, and f' has that of f at side - k. */
-struct spectral_rings {
+struct spectral_line_rings {
     double *values;
-    int shift, side;
+    int shift, side, half; /* half: (side + 1) / 2 */
 };
 
-__device__ static __forceinline__ double
-spectral_ring_or_zero(double u)
+__device__ static __forceinline__ bool
+spectral_has_ring(double u)
 {
-    return u >= 0.25 && u <= 4 ? spectral_ring(u) : 0;
+    return u >= 0.25 && u <= 4;
 }
 
 /* Ends with __syncthreads(). */
 __device__ static __forceinline__ void
-spectral_fill_rings(const struct spectral_rings &rings, const struct spectral_plan *plan,
+spectral_fill_rings(const struct spectral_line_rings &rings, const struct spectral_plan *plan,
                     const struct spectral_sums *sums, int first, int next)
 {
-    for (int k = first; k < (rings.side + 1) / 2; k += next) {
-        const double square = plan->axis[2].plus[k];
+    for (int k = first; k < rings.half; k += next) {
+        const double square = plan->axis[2].plus[k], plus = sums->plus + square, minus = sums->minus + square;
+        double2 ring = make_double2(0, 0);
 
-        rings.values[2 * k << rings.shift] = spectral_ring_or_zero(sums->plus + square);
-        rings.values[(2 * k + 1) << rings.shift] = spectral_ring_or_zero(sums->minus + square);
+        if (spectral_has_ring(plus) || spectral_has_ring(minus)) /* both at once */
+            ring = make_double2(spectral_ring(plus), spectral_ring(minus));
+        rings.values[k << rings.shift] = ring.x;
+        rings.values[(rings.half + k) << rings.shift] = ring.y;
     }
     __syncthreads();
 }
 
 __device__ static __forceinline__ double
-spectral_rings_gain(const struct spectral_rings &rings, int k)
+spectral_rings_gain(const struct spectral_line_rings &rings, int k)
 {
-    const int half = (rings.side + 1) / 2, odd = rings.side % 2, opposite = k > 0 ? rings.side - k : 0;
-    const int plus = k < half ? k : rings.side - 1 + odd - k;
-    const int minus = opposite < half ? opposite : rings.side - 1 + odd - opposite;
+    const int odd = rings.side % 2, opposite = k > 0 ? rings.side - k : 0;
+    const int plus = k < rings.half ? k : rings.side - 1 + odd - k;
+    const int minus = opposite < rings.half ? opposite : rings.side - 1 + odd - opposite;
 
-    return (rings.values[2 * plus << rings.shift] + rings.values[(2 * minus + 1) << rings.shift]) / 2;
+    return (rings.values[plus << rings.shift] + rings.values[(rings.half + minus) << rings.shift]) / 2;
 }
 
 /* Transforms lines along an axis. A block has adjacent columns of row y along z, or of slice z along y. Columns outside
@@ -165,7 +173,7 @@ FFT_BOUNDS(FAST) spectral_across(const __grid_constant__ struct spectral_job job
     const struct fft_tile &tile = job.tiles[axis];
     struct fft_space space = fft_space_of<FAST>(tile, spectral_lines);
     const int first = (int)(blockIdx.y << tile.shift), kx = first + fft_line(tile);
-    const bool exists = kx < job.plan.kept, filters = FORWARD && INVERSE;
+    const bool exists = kx < job.plan.kept;
     const int other = (int)blockIdx.x, stride = axis == 1 ? FFT_LINES : (int)job.extent.rows * FFT_LINES;
     double2 *const column = job.spectrum + spectral_place(job, kx, axis == 1 ? 0 : other, axis == 1 ? other : 0);
 
@@ -188,27 +196,40 @@ FFT_BOUNDS(FAST) spectral_across(const __grid_constant__ struct spectral_job job
     };
     if constexpr (FORWARD && INVERSE) {
         const bool shares = FAST && axis == 2 && job.plan.radial;
+        /* The last step of a transform and the first one of the next have the same places if they have one radix. */
+        const bool keeps = !FAST || tile.stage[0].radix == tile.stage[tile.stages - 1].radix;
         double2 values[FFT_MOST];
 
         fft_run<FAST>(tile, space, load, [&](int, double2 value, int n, int) { values[n] = value; });
         __syncthreads();
-        const struct spectral_rings rings = {(double *)space.other + fft_line(tile), tile.shift, tile.plan.side};
+        const struct spectral_line_rings rings = {(double *)space.other + fft_line(tile), tile.shift, tile.plan.side,
+                                                  (tile.plan.side + 1) / 2};
         if (shares)
             spectral_fill_rings(rings, &job.plan, &sums, fft_first(tile), fft_next(tile));
-        fft_each<FAST>(tile, FAST ? tile.stages - 1 : 0, [&](int i, int n, int slot) {
-            const struct spectral_sums own =
-                filters && axis == 1 ? spectral_sums_at(&job.plan, exists ? kx : first, i) : sums;
-            const int kz = axis == 2 ? i : 0;
-            const double gain = shares ? spectral_riesz(&job.plan, &own, kz, spectral_rings_gain(rings, kz))
-                                       : spectral_gain(&job.plan, &own, kz);
+        const int last = FAST ? tile.stages - 1 : 0;
+        if (shares && job.plan.order == 0)
+            fft_each_read<FAST>(tile, last, [&](int kz, int n) {
+                const double gain = spectral_rings_gain(rings, kz);
 
-            space.now[slot] = job.plan.order % 2 == 1 ? make_double2(values[n].y * gain, -(values[n].x * gain))
-                                                      : make_double2(values[n].x * gain, values[n].y * gain);
-        });
-        __syncthreads();
-        fft_swap(space);
+                values[n] = make_double2(values[n].x * gain, values[n].y * gain);
+            });
+        else
+            fft_each<FAST>(tile, last, [&](int i, int n, int) {
+                const struct spectral_sums own = axis == 1 ? spectral_sums_at(&job.plan, exists ? kx : first, i) : sums;
+                const int kz = axis == 2 ? i : 0;
+                const double gain = shares ? spectral_riesz(&job.plan, &own, kz, spectral_rings_gain(rings, kz))
+                                           : spectral_gain(&job.plan, &own, kz);
+
+                values[n] = job.plan.order % 2 == 1 ? make_double2(values[n].y * gain, -(values[n].x * gain))
+                                                    : make_double2(values[n].x * gain, values[n].y * gain);
+            });
+        if (!keeps) {
+            fft_each<FAST>(tile, last, [&](int, int n, int slot) { space.now[slot] = values[n]; });
+            __syncthreads();
+            fft_swap(space);
+        }
         fft_run<FAST>(
-            tile, space, [&](int, int, int slot) { return fft_swapped(space.other[slot]); },
+            tile, space, [&](int, int n, int slot) { return fft_swapped(keeps ? values[n] : space.other[slot]); },
             [&](int i, double2 value, int n, int slot) { store(i, fft_swapped(value), n, slot); });
     } else if constexpr (FORWARD)
         fft_run<FAST>(tile, space, load, store);
@@ -223,7 +244,7 @@ struct cuda_spectral {
     struct spectral_plan plan;
     struct cuda_gabor gabor;
     double *tables[3], *host_tables[3];
-    struct fft_value *roots[3], *host_roots[3]; /* with turns */
+    struct fft_value *roots[3], *host_roots[3]; /* tables with turns */
     struct spectral_band *outside, *host_outside;
     double2 *spectrum;
     int32_t *values, *codes, *host_codes;
@@ -280,8 +301,8 @@ cuda_spectral_place(struct kernels_lane *lane, struct kernels_memory *memory)
 
         cuda_take(&memory->device, &own->tables[axis], count);
         cuda_take(&memory->host, &own->host_tables[axis], count);
-        cuda_take(&memory->device, &own->roots[axis], (size_t)own->plan.axis[axis].fft.side * (1 + FFT_TURNS));
-        cuda_take(&memory->host, &own->host_roots[axis], (size_t)own->plan.axis[axis].fft.side * (1 + FFT_TURNS));
+        cuda_take(&memory->device, &own->roots[axis], fft_tables(own->plan.axis[axis].fft));
+        cuda_take(&memory->host, &own->host_roots[axis], fft_tables(own->plan.axis[axis].fft));
     }
     cuda_take(&memory->device, &own->outside, (size_t)own->plan.kept);
     cuda_take(&memory->host, &own->host_outside, (size_t)own->plan.kept);
@@ -303,11 +324,12 @@ spectral_launch(struct cuda_lane *lane, const struct spectral_job *job, int axis
                 void (*any)(const struct spectral_job, Arguments...), Arguments... arguments)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const size_t bytes = fft_bytes(job->tiles[axis]);
-    const auto kernel = fft_runs_fast(job->tiles[axis]) ? fast : any;
+    const struct fft_tile &tile = axis == 0 ? job->row : job->tiles[axis];
+    const size_t bytes = fft_bytes(tile);
+    const auto kernel = fft_runs_fast(tile) ? fast : any;
 
     CUDA_TRY(device, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    kernel<<<blocks, fft_threads(job->tiles[axis]), bytes, lane->work>>>(*job, arguments...);
+    kernel<<<blocks, fft_threads(tile), bytes, lane->work>>>(*job, arguments...);
     CUDA_LAUNCHED(device);
     return 0;
 }
@@ -329,7 +351,7 @@ spectral_grid(const struct spectral_job *job, int axis)
 static int
 spectral_queue_kernels(struct cuda_lane *lane, const struct spectral_job *job, bool in_slice, struct error *error)
 {
-    const dim3 rows((unsigned)job->extent.slices, spectral_blocks((job->extent.rows + 1) / 2, job->tiles[0]));
+    const dim3 rows((unsigned)job->extent.slices, spectral_blocks((job->extent.rows + 1) / 2, job->row));
     const dim3 along_y = spectral_grid(job, 1), along_z = spectral_grid(job, 2);
     int rc = spectral_launch(lane, job, 0, rows, error, spectral_rows<true>, spectral_rows<false>);
 
@@ -407,12 +429,12 @@ cuda_spectral_queue(struct cuda_lane *lane, const struct filter_task *filter, in
         CUDA_SEND(lane, own->tables[axis], own->host_tables[axis],
                   (size_t)job.plan.axis[axis].fft.side * SPECTRAL_TABLE);
         spectral_point(&job.plan.axis[axis], own->tables[axis]);
-        fft_fill_turns(job.plan.axis[axis].fft.side, own->host_roots[axis]);
-        CUDA_SEND(lane, own->roots[axis], own->host_roots[axis],
-                  (size_t)job.plan.axis[axis].fft.side * (1 + FFT_TURNS));
+        fft_fill_turns(job.plan.axis[axis].fft, own->host_roots[axis]);
+        CUDA_SEND(lane, own->roots[axis], own->host_roots[axis], fft_tables(job.plan.axis[axis].fft));
         job.plan.axis[axis].fft.roots = own->roots[axis];
         job.tiles[axis] = fft_tile_of(&job.plan.axis[axis].fft);
     }
+    job.row = fft_tile_of<struct fft_row_tile>(&job.plan.axis[0].fft);
     job.extent = lane->base.extent;
     job.spectrum = own->spectrum;
     job.codes = own->codes;

@@ -34,18 +34,35 @@ spectral_read(const struct spectral_input &input, const Use &use)
         });
 }
 
+/* The line of this thread between a tile and a spectrum of FFT_LINES adjacent places, and its first place. */
+struct spectral_walk {
+    int line, first, next;
+};
+
+/* In a tile of rows, adjacent threads have FFT_LINES adjacent places, then lines. */
+template <typename Tile>
+__device__ static __forceinline__ struct spectral_walk
+spectral_walk_of(const Tile &tile)
+{
+    const int thread = (int)threadIdx.x, group = thread / FFT_LINES, next = (int)blockDim.x >> tile.shift;
+
+    if (!Tile::ROWS || tile.each == 0)
+        return {fft_line(tile), fft_first(tile), fft_next(tile)};
+    return {group & ((1 << tile.shift) - 1), (group >> tile.shift) * FFT_LINES + thread % FFT_LINES, next};
+}
+
 /* Calls store(i, load(i)) for the first `count` values of the thread's line. Some values are loaded before they are
  * stored, so that reads do not wait for each other. Calls load(count - 1) for values that do not exist. Ends with
  * __syncthreads(). */
 template <typename Load, typename Store>
 __device__ static __forceinline__ void
-spectral_along(const struct fft_tile &tile, int count, const Load &load, const Store &store)
+spectral_along(const struct spectral_walk &walk, int count, const Load &load, const Store &store)
 {
     enum { TOGETHER = 4 };
 
-    const int next = fft_next(tile);
+    const int next = walk.next;
 
-    for (int first = fft_first(tile); first < count; first += TOGETHER * next) {
+    for (int first = walk.first; first < count; first += TOGETHER * next) {
         decltype(load(0)) values[TOGETHER];
 
 #pragma unroll
@@ -64,13 +81,13 @@ struct spectral_two {
     double2 first, second;
 };
 
-/* Returns the transforms of two real lines from place k of the transform of first + i second, the thread's line in shared
- * memory. */
+/* Returns the transforms of two real lines from place k of the transform of first + i second, a line in shared memory. */
+template <typename Tile>
 __device__ static __forceinline__ struct spectral_two
-spectral_split(const struct fft_tile &tile, const double2 *memory, int k)
+spectral_split(const Tile &tile, const double2 *memory, int line, int k)
 {
-    const double2 a = memory[fft_slot(tile, k) + fft_line(tile)];
-    const double2 b = memory[fft_slot(tile, k > 0 ? tile.plan.side - k : 0) + fft_line(tile)];
+    const double2 a = memory[fft_slot(tile, k) + fft_line_slot(tile, line)];
+    const double2 b = memory[fft_slot(tile, k > 0 ? tile.plan.side - k : 0) + fft_line_slot(tile, line)];
 
     return {make_double2((a.x + b.x) / 2, (a.y - b.y) / 2), make_double2((a.y + b.y) / 2, (b.x - a.x) / 2)};
 }

@@ -127,6 +127,73 @@ first_radix(int64_t n)
     return power == 3 || power >= 5 ? 8 : power == 1 ? 2 : 4;
 }
 
+/* Returns the values of a transform by the first radix: j, j + radix, ..., for each j. */
+static double complex *
+split(int64_t n, int64_t radix, const double complex *values)
+{
+    double complex *parts = ref_allocate(n, sizeof(*parts));
+
+    for (int64_t i = 0; i < n; i++)
+        parts[i % radix * (n / radix) + i / radix] = values[i];
+    return parts;
+}
+
+/* Transforms by sums, as the tables of primes are made. */
+static void
+forward_by_sums(int64_t n, double complex *values)
+{
+    if (n == 1)
+        return;
+
+    const int64_t radix = first_radix(n), part = n / radix;
+    double complex *parts = split(n, radix, values);
+
+    for (int64_t j = 0; j < radix; j++)
+        forward_by_sums(part, parts + j * part);
+    for (int64_t k = 0; k < n; k++) {
+        values[k] = parts[k % part];
+        for (int64_t j = 1; j < radix; j++)
+            values[k] += times(parts[j * part + k % part], root(j * k % n, n));
+    }
+    free(parts);
+}
+
+static void forward(int64_t n, double complex *values);
+
+/* Rader's algorithm for a large prime. */
+static void
+butterfly_prime(int64_t prime, const double complex *t, double complex *x)
+{
+    const int64_t n = prime - 1;
+    double complex *a = ref_allocate(n, sizeof(*a)), *c = ref_allocate(n, sizeof(*c));
+    int64_t *power = ref_allocate(n, sizeof(*power));
+
+    for (int64_t generator = 2, used = 0; used < n; generator++) {
+        power[0] = 1;
+        for (used = 1; used < n; used++) {
+            power[used] = power[used - 1] * generator % prime;
+            if (power[used] == 1)
+                break;
+        }
+    }
+    for (int64_t m = 0; m < n; m++) {
+        a[m] = t[power[m]];
+        c[m] = root(power[(n - m) % n], prime);
+    }
+    forward(n, a);
+    forward_by_sums(n, c);
+    x[0] = t[0] + a[0];
+    for (int64_t k = 0; k < n; k++)
+        a[k] = times(a[k], CMPLX(creal(c[k]) / (double)n, cimag(c[k]) / (double)n));
+    a[0] += t[0];
+    ref_fft(n, a, true);
+    for (int64_t q = 0; q < n; q++)
+        x[power[(n - q) % n]] = a[q];
+    free(a);
+    free(c);
+    free(power);
+}
+
 static void
 forward(int64_t n, double complex *values)
 {
@@ -134,14 +201,11 @@ forward(int64_t n, double complex *values)
         return;
 
     const int64_t radix = first_radix(n), part = n / radix;
-    double complex *parts = ref_allocate(n, sizeof(*parts)), *t = ref_allocate(radix, sizeof(*t)),
+    double complex *parts = split(n, radix, values), *t = ref_allocate(radix, sizeof(*t)),
                    *x = ref_allocate(radix, sizeof(*x));
 
-    for (int64_t j = 0; j < radix; j++) {
-        for (int64_t i = 0; i < part; i++)
-            parts[j * part + i] = values[j + i * radix];
+    for (int64_t j = 0; j < radix; j++)
         forward(part, parts + j * part);
-    }
     for (int64_t k = 0; k < part; k++) {
         for (int64_t j = 0; j < radix; j++)
             t[j] = j * k == 0 ? parts[j * part + k] : times(parts[j * part + k], root(j * k, n));
@@ -152,8 +216,10 @@ forward(int64_t n, double complex *values)
         else if (radix == 2) {
             x[0] = t[0] + t[1];
             x[1] = t[0] - t[1];
-        } else
+        } else if (radix <= 31)
             butterfly_odd(radix, t, x);
+        else
+            butterfly_prime(radix, t, x);
         for (int64_t q = 0; q < radix; q++)
             values[k + q * part] = x[q];
     }

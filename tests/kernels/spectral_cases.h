@@ -60,12 +60,12 @@ spectral_make_values(struct filter_case *each, uint64_t seed, uint64_t *random)
 }
 
 /* Makes a case with one long side, in turn along each axis: Simoncelli, or Gabor with few places beyond the volume. */
-enum { SPECTRAL_LONG_CASES = 60 };
+enum { SPECTRAL_LONG_CASES = 84 };
 
 static inline void
 spectral_make_long_case(struct filter_case *each, uint64_t seed)
 {
-    static const int32_t sides[] = {144, 256, 288, 384, 500, 512, 576, 640, 1000, 1024};
+    static const int32_t sides[] = {144, 256, 288, 384, 500, 512, 576, 640, 1000, 1024, 197, 298, 347, 719};
     const int32_t side = sides[seed / 6];
     uint64_t random = seed;
 
@@ -88,7 +88,7 @@ spectral_make_long_case(struct filter_case *each, uint64_t seed)
 static inline void
 spectral_make_case(struct filter_case *each, uint64_t seed)
 {
-    static const int32_t sides[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 15, 16, 17, 18, 24, 30, 31, 32, 40, 47};
+    static const int32_t sides[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 15, 16, 17, 18, 24, 30, 31, 32, 37, 40, 47, 82};
     uint64_t random = seed;
     const int64_t kinds = sizeof(sides) / sizeof(sides[0]);
     struct filter_options *options = &each->demand.options;

@@ -28,9 +28,9 @@ open_variants(void)
 /* The reference equals the sum by which the transform is defined, for lengths with all kinds of radices. */
 START_TEST(transforms)
 {
-    static const int64_t sides[] = {1,  2,  3,  4,   5,   6,   7,   8,   9,   11,  12,  13, 15,
-                                    16, 17, 20, 24,  27,  30,  31,  32,  35,  48,  49,  61, 64,
-                                    72, 81, 96, 101, 121, 127, 128, 143, 160, 243, 256, 257};
+    static const int64_t sides[] = {1,  2,   3,   4,   5,   6,   7,   8,   9,   11,  12,  13,  15,  37,  47, 74,
+                                    83, 141, 149, 185, 197, 223, 16,  17,  20,  24,  27,  30,  31,  32,  35, 48,
+                                    49, 61,  64,  72,  81,  96,  101, 121, 127, 128, 143, 160, 243, 256, 257};
 
     for (size_t s = 0; s < sizeof(sides) / sizeof(sides[0]); s++)
         for (int inverse = 0; inverse < 2; inverse++) {

@@ -43,6 +43,12 @@ ptx_rsqrt(double x)
     return 1 / sqrt(x);
 }
 
+static inline double
+ptx_rcp(double x)
+{
+    return 1 / x;
+}
+
 template <typename Value>
 static inline void
 ptx_store(Value *to, Value value, bool wanted)
