@@ -200,12 +200,14 @@ filtering_respond(const struct texture_filtering *filtering, struct error *error
     struct texture_scale scale = {.unit = 1};
     double step = 1;
     int rc = values ? filtering_scale(filtering, &scale, error) : error_set_system(error, -ENOMEM, "filter the volume");
+    const double most = scale.limit, shift = 0x1.8p52; /* added, it rounds to nearest */
     for (int64_t row = 0; row < rows && rc == 0; row++) {
         const double *reals = filtering_row(filtering, part, row);
-        for (int64_t x = 0; x < columns; x++)
-            values[row * columns + x] =
-                isnan(reals[x]) ? scale.padded
-                                : (int32_t)rint(fmin(fmax(reals[x] / scale.unit, -scale.limit), scale.limit));
+        for (int64_t x = 0; x < columns; x++) {
+            const double real = reals[x] / scale.unit, low = real > -most ? real : -most;
+            const int32_t value = (int32_t)((low < most ? low : most) + shift - shift);
+            values[row * columns + x] = isnan(reals[x]) ? scale.padded : value;
+        }
     }
     if (rc == 0)
         rc = run_filter(filtering, &scale, values, &codes, &step, error);
