@@ -115,11 +115,11 @@ class Clock:
 
 
 def noctule(programs, folder, groups):
-    """Runs a job with these texture groups. Returns its seconds."""
+    """Runs a job with these texture groups, whose result is an SR, as no peer writes a volume. Returns its seconds."""
     from test_ibsi_chain import IMAGES, OBJECTS, SEGMENT
     (structures,) = OBJECTS.glob("*.dcm")
     (folder / "noctule.conf").write_text(f'root = "{folder / "root"}"; pipelines = ( {{ name = "filter"; segments = ( {SEGMENT} ); '
-                                         f'results = [ "nifti" ]; texture = ( {groups} ); }} );')
+                                         f'results = [ "sr" ]; texture = ( {groups} ); }} );')
     clock = Clock(children=True)
     subprocess.run([programs / "noctule", "--config", folder / "noctule.conf", "run", "-p", "filter", "-o", folder / "out", "--object",
                     structures, IMAGES], check=True, capture_output=True)
