@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Measures a large 2-D image through the service, stage by stage, and prints a JSON line. Uses only the standard library.
 
-  picture_service.py --bin BIN --work WORK [--edge N] [--kind grey|rgb|palette] [--rounds N] [--backend cuda|cpu]
-                     [--lanes N] [--segments all|none] [--bench] [--keep]
+  picture_service.py --bin BIN --work WORK [--edge N] [--kind grey|rgb|palette] [--rounds N] [--warm N] [--backend cuda|cpu]
+                     [--region segments|volume] [--memory-mib N] [--bench] [--keep]
 
 BIN is a folder of noctuled, noctule and, for --bench, noctule-bench. The script writes secondary captures of N x N pixels:
-16 bits of grey, 8 bits per sample, or a palette of 16 bits. A running noctuled receives them one after the other through
-its inbox, so that the files are in the page cache, and the first ones warm up the worker. Per image: a segment of all
-pixels ("none": the volume alone), first-order features, GLCM of 32 levels in four directions, and three patterns.
+12 of 16 bits of grey, 8 bits per sample, or a palette of 16 bits. A running noctuled receives them one after the other
+through its inbox, so that the files are in the page cache. Per image: a segment of a range that has all pixels, first-order
+features, GLCM of 32 levels in four directions, and three patterns, of the segment or of the volume.
 
 Times are those of v_jobs, medians without the first --warm images: read (headers, and pixels into pinned memory), compute
 (to the features), write, verify, total. features_ms is read + compute: from the start of the job to its features.
-With --bench, noctule-bench measures the upload of the same number of bytes from pinned memory, on the same machine.
-peak_mib is the high-water mark of the worker (VmHWM); needed_mib the memory that the job reserved by its own count."""
+With --bench, noctule-bench measures the upload of 16384 x 16384 pixels of 16 bits from pinned memory in the same run.
+worker_peak_mib is the high-water mark of the worker (VmHWM). results_sha256 is equal on each backend for the same number of
+images. With --memory-mib 1, `messages` names the memory that a job needs."""
 
 import argparse
 import array
