@@ -1169,7 +1169,8 @@ def test_peers_remove_nothing_that_stays_here(tmp_path):
     for path, copy in zip(files, clean(tmp_path, files)):
         if not isinstance(copy, pathlib.Path):
             held = pydicom.dcmread(path, stop_before_pixels=True).SOPClassUID in WRITTEN + RADIOGRAPHS
-            assert copy.startswith("BURNED_IN_TEXT" if held else "DEIDENTIFY_CLASS"), (path, copy)
+            code = "BURNED_IN_TEXT" if held else "PIXELS_UNDECODABLE" if "j2k-truncated" in path.parts else "DEIDENTIFY_CLASS"
+            assert copy.startswith(code), (path, copy)
             continue
         before, ours = flat(pydicom.dcmread(path, stop_before_pixels=True)), flat(pydicom.dcmread(copy, stop_before_pixels=True))
         for peer in (anonymize_dataset, Anonymizer(seed="noctule").anonymize):
