@@ -436,9 +436,9 @@ static const struct option_row pipeline_rows[] = {
      .help = "accept reformats, projections and maps as images; by default they are skipped with "
              "DERIVED_IMAGE"},
     {ROW(conf_pipeline, boolean, flat), "false", .later = true,
-     .help =
-         "accept 2-D images (CR, DX, MG, US, XA, RF, NM, SC): each frame is a stack of one slice without patient position, "
-         "whatever min_slices is; by default they are skipped with FLAT_IMAGE"},
+     .help = "accept 2-D images (CR, DX, MG, US, XA, RF, NM, SC): each frame is a stack of one slice without patient "
+             "position, "
+             "whatever min_slices is; by default they are skipped with FLAT_IMAGE"},
     {ROW(conf_pipeline, choice, colour), "\"luma\"", .choices = colour_choices, .later = true,
      .help = "value of a pixel of a 2-D image with colour: \"luma\", Y of the equations of DICOM (0.299 R + 0.587 G + "
              "0.114 B, rounded), \"red\", \"green\" or \"blue\"; no effect on other images"},
