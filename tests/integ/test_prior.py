@@ -121,9 +121,8 @@ def test_a_real_archive_sends_the_latest_earlier_study(daemon, tmp_path, archive
         connect(d, peer.port, title)
         site.start()
         job = receive(d, study(tmp_path, "now", "20250301", 15))
-        waits = wait_job(d, job, "DELAYED", "PRIOR_WAITING")
-        assert "item 1 of PACS" in waits["message"] and waits["prior_item"] == 1
-        wait_job(d, job)
+        assert wait_job(d, job)["prior_item"] == 1
+        assert d.query("SELECT count(*) AS n FROM v_events WHERE kind = 'JOB_WAITS' AND detail LIKE '%item 1 of PACS%'")[0]["n"] == 1
     item, = items(d)  # the fetched study asks for none itself
     assert (item["key"], item["state"], item["asked_by"], item["arrived"]) == ("prior", "DONE", f"job {job}", 3)
     series = [row["study_date"] for row in d.query("SELECT study_date FROM v_series ORDER BY study_date")]
@@ -159,18 +158,20 @@ def test_an_archive_that_is_down_costs_only_the_time(daemon, tmp_path):
     job = receive(d, study(tmp_path, "now", "20250301", 15))
     wait_job(d, job)
     assert events(d, "JOB_DUE") == 1 and set(changes(d, job).values()) == {"PRIOR_NOT_READY"}
-    assert items(d)[0]["ended_at"] is None and items(d)[0]["code"] == "PEER_UNREACHABLE"
+    assert d.query("SELECT count(*) AS n FROM v_events WHERE kind = 'PULL_DELAYED' AND detail LIKE '%PEER_UNREACHABLE%'")[0]["n"] > 0
     report = (d.root / "outbox" / str(job) / "sr.dcm").read_bytes()
     assert b"114007" in report and b"not fetched and measured in time" in report
     uid, = [row[0] for row in d.query("SELECT sop_instance_uid FROM v_results WHERE job = ? AND kind = 'sr'", job)]
     # the archive is back: no study is fetched for a job that has ended; a forced retry asks again, for another report
     with Patients(study(tmp_path, "earlier", "20240228", 10)) as archive:
         patients(d, archive)
+        assert d.stop() == 0
         connect(d, archive.port)
-        d.process.send_signal(signal.SIGHUP)
+        d.config.write_text(d.config.read_text().replace("prior_wait_seconds = 2.0;", WAIT))
+        d.start()
         wait_for(lambda: items(d)[0]["state"] == "CANCELLED", 120, "the end of the item")
         assert archive.moves == 0
-        d.ctl("retry", "--force", str(job))
+        d.ctl("retry", "--force", "--current", str(job))
         again = wait_for(lambda: d.query("SELECT job FROM v_jobs WHERE prior_job IS NOT NULL AND state = 'DONE'"), 120,
                          "the repeated job")[0]["job"]
     assert changes(d, again)["volume_change"] == pytest.approx(5 * ML) and archive.moves == 1 and len(d.jobs()) == 3
@@ -289,7 +290,13 @@ def test_a_fetched_study_that_no_rule_takes_ends_the_wait(daemon, tmp_path):
 @pytest.mark.parametrize("expect, state", [("volume_ml = [ 0.15, 1.0 ];", "REVIEW"), ("", "CANCELLED")])
 def test_a_fetched_study_without_a_result_ends_the_wait(daemon, tmp_path, expect, state):
     """Its job is held meanwhile, so that the wait is seen."""
-    with Patients(study(tmp_path, "earlier", "20240228", 10)) as archive:
+    held = threading.Event()
+
+    def slow(archive, event):
+        assert held.wait(120)
+        yield from Archive.move(archive, event)
+
+    with Patients(study(tmp_path, "earlier", "20240228", 10), move=slow) as archive:
         site = site_of(daemon, tmp_path, archive.port, "LIAR")
         d = site.daemon
         d.config.write_text(d.config.read_text().replace("range = [ 0.0, 5000.0 ];",
@@ -299,6 +306,7 @@ def test_a_fetched_study_without_a_result_ends_the_wait(daemon, tmp_path, expect
         job = receive(d, study(tmp_path, "now", "20250301", 15))
         wait_job(d, job, "DELAYED", "PRIOR_WAITING")
         d.ctl("hold", "--pipeline", "p")
+        held.set()
         prior = wait_for(lambda: [row["job"] for row in d.jobs() if row["job"] != job], 120, "the job of the fetched study")[0]
         wait_for(lambda: items(d)[0]["state"] == "DONE", 120, "the end of the item")
         wait_job(d, job, "DELAYED", "PRIOR_WAITING")
