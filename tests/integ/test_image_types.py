@@ -136,6 +136,20 @@ def test_small_and_sparse_regions(measured, tmp_path, name, more):
     assert assert_equal(row, theirs) == (2 + bands) * 91
 
 
+@pytest.mark.parametrize("name, more, count", (("ball", "", 6), ("one slice", ", force2D: true", 9)))
+def test_shapes_have_the_names_of_pyradiomics(measured, tmp_path, name, more, count):
+    """Those that it defines in the same way. Volumes, axes and surfaces in space keep other names."""
+    values, inside = ball((12, 20, 22), 3)
+    chosen = np.zeros_like(inside)
+    chosen[REGIONS[name]] = inside[REGIONS[name]]
+    image, region = write_pair(tmp_path, np.round(values * 300).astype(np.int16), chosen, -1)
+    file, row = measured(f"setting: {{ binWidth: 25{more} }}\nfeatureClass:\n  {'shape2D' if more else 'shape'}:\n  firstorder:\n",
+                         tmp_path / "image.nrrd", tmp_path / "mask.nrrd")
+    theirs = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(image, region)
+    ours = {key: float(value) for key, value in row.items() if key.startswith("original_shape")}
+    assert len(ours) == count and ours == pytest.approx({key: float(theirs[key]) for key in ours}, rel=1e-9)
+
+
 @pytest.mark.parametrize("wavelet", ("db3", "coif3", "sym5", "db20", "bior2.2", "rbio3.1"))
 def test_levels_of_wavelets_and_other_settings(measured, tmp_path, wavelet):
     values, inside = ball((14, 21, 24), 5)
