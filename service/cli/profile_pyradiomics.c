@@ -613,14 +613,17 @@ wish_put_grid(const struct wish *wish)
 }
 
 static void
-wish_put_levels(const struct wish *wish)
+wish_put_levels(const struct wish *wish, const bool wanted[CLASSES])
 {
     const struct wish_values *now = wish->now;
+    bool has_matrices = false;
+    for (int i = 0; i < CLASSES; i++)
+        has_matrices |= wanted[i] && !is_of_shape(i) && strcmp(classes[i].name, "firstorder") != 0;
     if (now->count > 0)
         fprintf(wish->out, "    discretisation = \"fixed-bin-number\";\n    levels = %.0f;\n", now->count);
     else
         wish_put_number(wish, "    discretisation = \"pyradiomics-bin-width\";\n    bin_width = ", now->width, ";\n");
-    if (!wish->maps)
+    if (!wish->maps && has_matrices)
         fprintf(wish->out, "    aggregation = \"%s\";\n", now->flat ? "2.5d-direction-merged" : "3d-averaged");
     if (now->shift != 0)
         wish_put_number(wish, "    energy_shift = ", now->shift, ";\n");
@@ -636,7 +639,7 @@ wish_put_group(struct wish *wish, const bool wanted[CLASSES], const char *kind, 
     if (!wish_begin_group(wish, wanted, !kind, true))
         return;
     wish_put_grid(wish);
-    wish_put_levels(wish);
+    wish_put_levels(wish, wanted);
     if (kind) {
         fprintf(wish->out, "    filter = { kind = \"pyradiomics-%s\";", kind);
         va_start(arguments, options);
