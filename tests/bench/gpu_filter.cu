@@ -62,7 +62,8 @@ struct filter_lane {
     void run_image_type(const int16_t *voxels, const image_extent &extent)
     {
         const std::vector<double> values(voxels, voxels + image_voxels(&extent));
-        const image_type_request request = {values.data(), 0, 0, {extent.columns, extent.rows, extent.slices}, {0, 0, 0}};
+        const image_type_request request = {
+            values.data(), 0, 0, {extent.columns, extent.rows, extent.slices}, {0, 0, 0}};
         struct error error = {};
 
         filter_must(image_type_run(lane, &request, responses, &error), &error);
