@@ -88,7 +88,7 @@ image_has(const uint64_t *region, int64_t columns, int64_t row, int64_t x)
     return !region || region[row * ((columns + 63) / 64) + x / 64] >> x % 64 & 1;
 }
 
-/* Returns word `word` of a region's row of `columns` voxels, whose bits beyond the row are 0. NULL: all voxels are in it. */
+/* Returns word `word` of a region's row of `columns` voxels; bits beyond the row are 0. NULL: all voxels are in it. */
 static inline uint64_t
 image_word(const uint64_t *region, int64_t columns, int64_t row, int64_t word)
 {

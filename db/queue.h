@@ -490,7 +490,7 @@ void queue_free_prior_values(struct queue_prior_value *values, size_t count);
  * open, or while a series or job of its study is, the job waits: DELAYED with PRIOR_WAITING.
  *
  * Adds the item, unless the job has one, its patient or study date is unknown, or its own study arrived as the earlier study
- * of another job: the archive is not asked for a chain of studies.
+ * of another job: an archive must not be queried for a chain of studies.
  */
 int queue_order_prior(struct queue *queue, int64_t job_id, const char *source, int64_t now_ms);
 
@@ -503,11 +503,11 @@ enum queue_prior_state {
 /* Decides on a READY job that could start. The wait ends `wait_ms` after the first call that made it wait. */
 int queue_await_prior(struct queue *queue, int64_t job_id, int64_t wait_ms, int64_t now_ms,
                       enum queue_prior_state *state);
-/* Lists waiting jobs whose wait has ended before its limit; free jobs->at. */
+/* Lists jobs that waited and can start before the limit of their wait; free jobs->at. */
 int queue_priors_ready(struct queue *queue, struct queue_ids *jobs);
 /* DELAYED -> READY of these. */
 int queue_resume_priors(struct queue *queue, const struct queue_ids *jobs, int64_t now_ms);
-/* Finds a file of the series whose earlier study an item wants. Returns 1 if no job waits for the item. */
+/* Finds a file of the series for which an item wants the earlier study. Returns 1 if no job waits for the item. */
 int queue_prior_file(struct queue *queue, int64_t pull_id, char **path);
 
 /*

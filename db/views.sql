@@ -61,7 +61,7 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     (SELECT p.study_date FROM job o JOIN series p ON p.id = o.series_id WHERE o.id = j.prior_id) AS prior_study_date,
     coalesce(j.pixel_values, '') AS pixel_values, coalesce(j.pixel_intensity, '') AS pixel_intensity,
     coalesce(j.spacing_source, '') AS spacing_source,
-    -- What an archive is asked for, in v_pulls.
+    -- The item of v_pulls that fetches the earlier study.
     j.prior_item
 FROM job j
 JOIN series s ON s.id = j.series_id

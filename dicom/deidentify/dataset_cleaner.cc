@@ -44,7 +44,7 @@ const struct {
     {0x0043, 0x39, "GEMS_PARM_01"},              /* the first value is the B Value */
 };
 
-/* Attributes without a rule whose text a person writes, by the end of their keyword, for example Segment Label. */
+/* Attributes without a rule with text that a person writes, by the end of their keyword, for example Segment Label. */
 const char *const written[] = {"Label",   "Description",   "Explanation",
                                "Comment", "AlgorithmName", "HangingProtocolName"};
 

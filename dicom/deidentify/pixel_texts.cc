@@ -287,7 +287,7 @@ clean_fragments(DcmPixelSequence &sequence, enum transfer_codec codec)
     return true;
 }
 
-/* Returns the bytes that native pixels need, or 0 if the header does not say so. */
+/* Returns the bytes that native pixels need, or 0 if the header does not define them. */
 uint64_t
 native_size(DcmDataset &dataset)
 {

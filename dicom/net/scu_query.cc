@@ -144,7 +144,7 @@ date_is_plain(const char *date)
     return std::strlen(date) == 8 && std::strspn(date, "0123456789") == 8;
 }
 
-/* Returns whether a study is one of the patient that was asked for, until the date. A peer that does not return both must
+/* Returns whether a study is one of the patient of the query, until its date. A peer that does not return both must
  * not decide about it. */
 static bool
 match_is_of_patient(const struct dicom_query &query, const struct dicom_match &match)

@@ -43,7 +43,7 @@ struct dicom_match {
 /*
  * Sends a query and calls `visit` for each match. If `visit` returns false, cancels the query (C-CANCEL) and succeeds.
  * Fails with FIND_FAILED on a match that contradicts the keys: some peers ignore keys that they do not support and
- * return all they have. PRIOR_OTHER_PATIENT: the match is of another patient than the one asked for, has no Patient ID,
+ * return all they have. PRIOR_OTHER_PATIENT: the match is of another patient than the query, has no Patient ID,
  * or is not until that date. Other codes: FIND_REFUSED, PEER_ABORTED, NO_PRESENTATION_CONTEXT, OUT_OF_MEMORY. Returns
  * -EINVAL with FIND_REFUSED for a key that cannot be sent.
  */

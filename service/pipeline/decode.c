@@ -12,7 +12,7 @@
 
 enum { DECODE_PIECE = 2 << 20 }; /* bytes of a large plane that a thread reads at a time */
 
-/* One plane, rows of one, or all planes of an instance whose frames must be read in order. */
+/* One plane, rows of one, or all planes of an instance with frames that must be read in order. */
 struct decode_round {
     int32_t first, end; /* in the order of planes */
     int32_t row, rows;

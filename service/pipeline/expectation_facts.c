@@ -318,7 +318,7 @@ slice_count_values(const struct expect_facts *facts, struct expect_slice *slice,
 
 enum { FACTS_BAND = 1 << 20, FACTS_BANDS = 64 }; /* voxels of a band, or more; max bands per slice */
 
-/* Masks whose bands are measured, in turn: those of a volume then find its values in the cache. */
+/* Masks, measured in turn, band by band: those of a volume then find its values in the cache. */
 struct facts_pass {
     struct expect_facts *of;
     int64_t count;

@@ -59,7 +59,7 @@ struct expect_volume {
     const char *ucum;                 /* the same; "" if the images do not state it */
     double slice_mm;                  /* slice thickness or distance of the images; 0: not known */
     bool contrast;                    /* an image names a contrast agent */
-    bool counts;                      /* one slice, of whose values the lane counts histograms (KERNELS_HISTOGRAM) */
+    bool counts;                      /* one slice; the lane counts histograms of its values (KERNELS_HISTOGRAM) */
     int threads;                      /* threads to use, including the caller */
     const struct expect_frame *frame; /* NULL: not known */
     struct trust_images images;       /* without slice_mm and noise */

@@ -18,7 +18,7 @@ struct pull_task {
     int64_t pull;
     bool moves;
     char accession_number[DICOM_ACCESSION_SIZE], study_uid[DICOM_UID_SIZE], series_uid[DICOM_UID_SIZE];
-    char *file; /* whose earlier study is wanted; NULL: another key */
+    char *file; /* of the series that the earlier study is for; NULL: another key */
     atomic_bool stop;
     /* The outcome. */
     enum proto_pull outcome;

@@ -24,13 +24,12 @@ import os
 import pathlib
 import random
 import shutil
-import signal
-import sqlite3
 import statistics
 import struct
 import subprocess
 import sys
-import time
+
+import service_gpu
 
 SETTINGS = """
 root = "{root}";
@@ -146,46 +145,12 @@ def write_image(path, kind, edge, number):
 # --- the service ---
 
 
-class Service:
-    def __init__(self, arguments):
-        self.arguments = arguments
-        self.root, self.inbox = arguments.work / "root", arguments.work / "inbox"
-        self.config, self.log = arguments.work / "noctule.conf", arguments.work / "log"
-        for folder in (self.root, self.inbox):
-            folder.mkdir(parents=True)
+class Service(service_gpu.Service):
+    def configure(self):
         self.config.write_text(SETTINGS.format(
-            root=self.root, inbox=self.inbox, backend=arguments.backend, lanes=arguments.lanes, threads=arguments.threads,
-            keep_mib=arguments.keep_mib, memory=arguments.memory_mib, region=arguments.region))
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([arguments.bin / "noctuled", "--config", self.config], stderr=log, stdout=log)
-
-    def query(self, sql):
-        try:
-            with contextlib.closing(sqlite3.connect(f"file:{self.root}/noctule.db?mode=ro", uri=True, timeout=10)) as db:
-                db.row_factory = sqlite3.Row
-                return db.execute(sql).fetchall()
-        except sqlite3.OperationalError:
-            return []  # not complete yet
-
-    def wait(self, sql, wanted, what):
-        deadline = time.monotonic() + self.arguments.deadline
-        while True:
-            rows = self.query(sql)
-            if rows and rows[0][0] >= wanted:
-                return
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                refused = [tuple(row) for row in self.query("SELECT kind, detail FROM v_events ORDER BY event DESC LIMIT 5")]
-                sys.exit(f"{what}: {rows[0][0] if rows else 0} of {wanted}; {refused}; the end of the log:\n"
-                         f"{self.log.read_text()[-3000:]}")
-            time.sleep(0.05)
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(60)
-            if self.process.poll() is None:
-                self.process.kill()
+            root=self.root, inbox=self.inbox, backend=self.arguments.backend, lanes=self.arguments.lanes,
+            threads=self.arguments.threads, keep_mib=self.arguments.keep_mib, memory=self.arguments.memory_mib,
+            region=self.arguments.region))
 
 
 def worker_peak_mib():
@@ -207,6 +172,8 @@ def upload_ms(arguments):
 
 def measure(arguments):
     service = Service(arguments)
+    service.configure()
+    service.start()
     try:
         service.wait("SELECT count(*) FROM v_events WHERE kind = 'COMPUTE_READY'", 1, "a worker")
         for number in range(1, arguments.rounds + arguments.warm + 1):

@@ -104,7 +104,8 @@ class Service:
                 return
             if self.process.poll() is not None or time.monotonic() > deadline:
                 got = rows[0][0] if rows else 0
-                sys.exit(f"{what}: {got} of {wanted}; the end of the log:\n{self.log.read_text()[-3000:]}")
+                events = [tuple(row) for row in self.query("SELECT kind, detail FROM v_events ORDER BY event DESC LIMIT 5")]
+                sys.exit(f"{what}: {got} of {wanted}; {events}; the end of the log:\n{self.log.read_text()[-3000:]}")
             time.sleep(0.1)
 
     def worker_seconds(self):

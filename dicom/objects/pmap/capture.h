@@ -19,7 +19,7 @@ extern "C" {
 /* Computes the identity from that of the source and the kind. Returns 0, or -ENOMEM with empty strings. */
 int capture_identify(const struct pmap_request *request, struct derived_identity *identity);
 
-/* Writes a map of codes, whose source has one plane, as pmap_write() does, with its error codes. */
+/* Writes a map of codes of a source with one plane, as pmap_write() does, with its error codes. */
 int capture_write(const struct pmap_request *request, int fd, struct derived_summary *summary, struct error *error);
 
 /* Reads the object at `path` with DCMTK, independently of the writer, and compares every value, reference and meaning with

@@ -76,7 +76,7 @@ uid_for_message(const std::string &text)
     return header_is_uid(text) ? text : "(invalid)";
 }
 
-/* Refuses an NM image whose frames are no pictures of their own: projections and slices of SPECT, and frames over time. */
+/* Refuses an NM image with frames that are no pictures of their own: projections and slices of SPECT, and frames over time. */
 int
 check_planar(Peek &peek)
 {

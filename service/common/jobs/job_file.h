@@ -38,8 +38,9 @@
  * pipeline has already made of the series: its file name and its SOP Instance, Series Instance,
  * Study Instance and SOP Class UID. If that result replaced another one, the UIDs of the replaced one follow.
  * `prior` is optional: the job of an earlier study with whose values this job compares its own, the days between the
- * studies, the earlier date, and whether the settings that define segments and values are the same; or JOB_PRIOR_MISSED. A `prior_value` is
- * the label of a segment, the name of a value, its unit (UCUM), and the value.
+ * studies, the earlier date, and whether the settings that define segments and values are the same; or JOB_PRIOR_MISSED. A
+ * `prior_value` is the label of a segment, the name of a value, its unit (UCUM), and the value. A `prior_tracked` is the same of
+ * a segment with a Tracking UID, after that UID, its job, the days and "same" or "other".
  */
 #ifndef NOCTULE_SERVICE_COMMON_JOBS_JOB_FILE_H
 #define NOCTULE_SERVICE_COMMON_JOBS_JOB_FILE_H
@@ -49,7 +50,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The `prior` of a job whose earlier study an archive was asked for, and was not measured in time. */
+/* The `prior` of a job if the earlier study from an archive was not measured in time. */
 #define JOB_PRIOR_MISSED "0 0 - missed"
 
 /* The mask that a program of the site made of the stack (mask_file.h). */

@@ -55,7 +55,8 @@ enum volume_gzip { VOLUME_PLAIN, VOLUME_GZIP_STORED, VOLUME_GZIP };
 /*
  * Writes voxels of VOLUME_UINT8, _UINT16, _INT16 or _FLOAT32 (NRRD: the last two), slice by slice, to a descriptor at offset 0:
  * NIfTI-1 with sform and qform, or NRRD with space left-posterior-superior and raw voxels. Equal input gives equal bytes.
- * If the grid is in pixels, NIfTI states no unit of its axes, and says so in its description. Calls `fill` in order, in this thread; gzip runs in `threads` threads, which need 2 to 3 MiB each, or twice a larger slice.
+ * If the grid is in pixels, NIfTI states no unit of its axes, and its description has the reason. Calls `fill` in order, in
+ * this thread; gzip runs in `threads` threads, which need 2 to 3 MiB each, or twice a larger slice.
  * Code besides those of a system call: SIZE_IMPLAUSIBLE for more than 32767 voxels along an axis of NIfTI.
  */
 int volume_write_to(int fd, enum volume_format format, enum volume_gzip gzip, const struct volume_grid *grid,
@@ -90,7 +91,7 @@ typedef int volume_take(void *context, int64_t first, double value, int64_t coun
 int volume_read(int folder, const char *name, const struct volume_header *header, volume_take *take, void *context,
                 struct error *error);
 
-/* As volume_read() and its function, for images, most of whose values differ from the one before: takes blocks of values. */
+/* As volume_read() and its function, for images with few runs of equal values: takes blocks of values. */
 typedef int volume_take_block(void *context, int64_t first, const double *values, int64_t count, struct error *error);
 int volume_read_blocks(int folder, const char *name, const struct volume_header *header, volume_take_block *take,
                        void *context, struct error *error);

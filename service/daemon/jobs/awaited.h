@@ -30,7 +30,7 @@ int awaited_paths(const struct core *core, int64_t series_id, const struct conf_
 int awaited_lacks_study(struct core *core, const struct queue_series *series, const char *pipeline,
                         char text[AWAITED_TEXT]);
 
-/* Asks the pipeline's archive for the earlier study of the job's patient, unless it has been asked. Returns 0 or -errno. */
+/* Orders the earlier study of the job's patient from the pipeline's archive, unless it is ordered. Returns 0 or -errno. */
 int awaited_order_prior(const struct core *core, int64_t job_id, const struct conf_pipeline *pipeline);
 
 /* Sets jobs to READY that waited for this series of their study, now complete. Returns 0 or -errno. */

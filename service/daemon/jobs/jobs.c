@@ -113,8 +113,8 @@ jobs_add_tracked_values(const struct queue_tracked *tracked, bool same, const st
     return 0;
 }
 
-/* Returns whether a later study has the same Tracking UID. The job's own earlier result counts in any case: it tells which
- * of its segments are other findings. */
+/* Returns whether a later study has the same Tracking UID. The job's own earlier result always counts, because its Tracking
+ * UIDs show which of its segments are other findings. */
 static bool
 jobs_is_outdated(const struct queue_tracked *segments, size_t place, int64_t prior)
 {
@@ -157,12 +157,13 @@ jobs_await_prior(const struct core *core, const struct queue_job *job, const str
                  bool *missed)
 {
     enum queue_prior_state state = QUEUE_PRIOR_READY;
-    const int64_t now_ms = clock_unix_ms();
-    int rc = 0;
-    if (pipeline->changes == CONF_CHANGES_PULL)
-        rc = awaited_order_prior(core, job->id, pipeline);
-    if (rc == 0 && pipeline->changes == CONF_CHANGES_PULL)
-        rc = queue_await_prior(core->queue, job->id, (int64_t)(1000 * pipeline->prior_wait_seconds), now_ms, &state);
+    *missed = false;
+    if (pipeline->changes != CONF_CHANGES_PULL)
+        return 0;
+    int rc = awaited_order_prior(core, job->id, pipeline);
+    if (rc == 0)
+        rc = queue_await_prior(core->queue, job->id, (int64_t)(1000 * pipeline->prior_wait_seconds), clock_unix_ms(),
+                               &state);
     *missed = state == QUEUE_PRIOR_MISSED;
     return rc == 0 && state == QUEUE_PRIOR_AWAITED ? -ENODATA : rc;
 }
@@ -202,7 +203,8 @@ jobs_add_prior(const struct core *core, const struct queue_job *job, const struc
     return rc;
 }
 
-/* Writes the job's file. Returns -ENODATA if it lacks a mask or its earlier study: then it waits, or has failed. `pipeline`: the job's own, NULL: unreadable settings, which the worker reports. */
+/* Writes the job's file. Returns -ENODATA if it lacks a mask or its earlier study: then it waits, or has failed. `pipeline`:
+ * the job's own, NULL: unreadable settings, which the worker reports. */
 static int
 jobs_write_file(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline)
 {
@@ -392,7 +394,7 @@ jobs_before_commit(struct jobs *jobs)
 
 /* ------------------------------------------------------------------------------- stages ---- */
 
-/* Makes jobs READY whose earlier study from an archive is here, or does not come. */
+/* Makes jobs READY that waited for an earlier study from an archive, which is here now, or does not come. */
 static void
 jobs_resume_priors(struct core *core)
 {

@@ -36,7 +36,7 @@ struct pull_attempt {
     struct attempt base;    /* its id is the item's */
     struct queue_pull pull; /* as of its start */
     char *accession;        /* NULL: requested by a UID */
-    char *file;             /* of the series whose earlier study is wanted; NULL: another key */
+    char *file;             /* of the series that the earlier study is for; NULL: another key */
     int sender;             /* slot of its sender */
     enum pull_stage stage;
     bool requested;                /* FIND or MOVE is under way */

@@ -133,7 +133,7 @@ pull_attempt_on_move(void *context, int status)
 
 /* ------------------------------------------------------------------------------ starting --- */
 
-/* Finds a file of the series whose earlier study the item wants. Ends the item if no job waits for it; then *path is
+/* Finds a file of the series for which the item wants the earlier study. Ends the item if no job waits for it; then *path is
  * NULL. */
 static int
 pulls_find_file(struct core *core, const struct queue_pull *pull, char **path)

@@ -240,7 +240,7 @@ is_left_out(const struct texture_filtering *filtering, double value, int64_t row
 
 enum { COPIED_TOGETHER = 2 << 20 }; /* bytes: a huge page */
 
-/* A response that threads copy out of the lane, to memory whose pages are new. */
+/* A response that threads copy out of the lane, to memory with new pages. */
 struct response_copying {
     const char *from;
     char *to;

@@ -185,7 +185,7 @@ begin_stored(const struct texture_groups *groups, size_t group, int64_t most_byt
     return kernels_volume_ready(groups->lane, 0, grid->to.extent.slices, error);
 }
 
-/* A group whose values threads may still compute, and the data that they need. */
+/* A group with values that threads may still compute, and the data that they need. */
 struct measured_group {
     struct texture_options options;
     struct group_regions regions;
@@ -193,7 +193,7 @@ struct measured_group {
     struct step *left;
 };
 
-/* Groups of a job whose values are not taken yet, a ring. Each place has threads of its own for values; the first place has
+/* Groups of a job with values that are not taken yet, a ring. Each place has threads of its own for values; the first place has
  * those of the job. */
 struct waiting_groups {
     struct measured_group at[GROUPS_WAITING];

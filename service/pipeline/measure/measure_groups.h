@@ -15,7 +15,7 @@
 #include "service/pipeline/measure/measure_grids.h"
 #include "service/pipeline/segment/segment.h"
 
-enum { GROUPS_WAITING = 4 }; /* whose values threads compute while later groups are filtered and counted */
+enum { GROUPS_WAITING = 4 }; /* threads compute their values while later groups are filtered and counted */
 
 struct texture_groups {
     const struct conf_pipeline *pipeline;
@@ -26,7 +26,7 @@ struct texture_groups {
     struct kernels_lane *lane;                              /* the second lane; NULL: not needed */
     bool borrows_lane;                                      /* the caller owns it */
     struct group_values *values;                            /* per group */
-    struct group_masks masks, masks_before[GROUPS_WAITING]; /* before: those of groups whose values are not complete */
+    struct group_masks masks, masks_before[GROUPS_WAITING]; /* before: those of groups without complete values */
     struct filter_range range;                              /* for filters */
     struct regions_box box;                                 /* of the last regions */
 };

@@ -303,7 +303,7 @@ valuing_wait(struct valuing *valuing)
     return valued;
 }
 
-/* Returns a set whose counts are not complete; NULL if all are complete. The caller must hold the mutex. */
+/* Returns a set with incomplete counts; NULL if all are complete. The caller must hold the mutex. */
 static const struct valued *
 valuing_uncounted(const struct valuing *valuing)
 {

@@ -1,4 +1,4 @@
-/* Earlier studies from an archive: which job asks for one, how long it waits, and what ends the wait. */
+/* Earlier studies from an archive: the jobs that order one, the limit of their wait, and its end. */
 #include "db/pull_queue.h"
 #include "db/retention_rows.h"
 #include "tests/unit/db/sample.h"
@@ -46,7 +46,7 @@ close_sample(void)
     sample_close(&s);
 }
 
-/* Asks whether the job may start at that time. */
+/* Checks whether the job may start at that time. */
 static enum queue_prior_state
 state_at(int64_t of, int64_t after_ms)
 {
@@ -86,7 +86,7 @@ START_TEST(a_job_asks_once)
     assert_answer(&s, "SELECT group_concat(item || key || identifier || source || asked_by || state) FROM v_pulls",
                   "1prior1.2.1PACSjob 1WAITING");
     assert_answer(&s, "SELECT prior_item FROM v_jobs", "1");
-    /* Nothing can be asked for: no patient, no date, and a date that is none. */
+    /* There is no key for a query: no patient, no date, and a date that is none. */
     ck_assert_int_eq(queue_order_prior(s.queue, job_of("1.2.2", "", "20250301"), "PACS", SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_order_prior(s.queue, job_of("1.2.3", "h:1", ""), "PACS", SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_order_prior(s.queue, job_of("1.2.4", "h:1", "20251301"), "PACS", SAMPLE_NOW), 0);
@@ -147,7 +147,7 @@ START_TEST(the_earlier_study_ends_the_wait)
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
     ck_assert_int_eq(sample_add_job(s.queue, series, 1, &earlier), 0);
     ck_assert_uint_eq(ready(), 0); /* its job is open */
-    /* It was fetched as an earlier study, and asks for none. */
+    /* It was fetched as an earlier study, and orders none. */
     ck_assert_int_eq(queue_order_prior(s.queue, earlier, "PACS", SAMPLE_NOW + 6000), 0);
     assert_answer(&s, "SELECT count(*) FROM v_pulls", "1");
     run("UPDATE job SET pipeline = 'other' WHERE id = %d", (int)earlier);
@@ -214,7 +214,7 @@ START_TEST(items_of_jobs_come_first)
     ck_assert_str_eq(path, "series/1.2.1/1.2.1.2.dcm");
     free(path);
     run("UPDATE instance SET missing = 0");
-    /* One that is tried again later gives way; one whose job has ended wants no file. */
+    /* One that is tried again later gives way; one of an ended job wants no file. */
     run("UPDATE pull SET due_at = '9999-01-01T00:00:00.000Z' WHERE id = 1");
     ck_assert_int_eq(queue_next_pull(s.queue, "PACS", &pull, &due_ms), 0);
     ck_assert_int_eq(pull.id, 2);
