@@ -671,9 +671,10 @@ fft_copy(const Tile &tile, const From &from, const To &to)
 
 #pragma unroll
     for (int n = 0; n < FFT_EACH; n++) {
-        const int place = fft_first(tile) + n * fft_next(tile), i = place < tile.plan.side ? place : 0;
+        const int i = fft_first(tile) + n * fft_next(tile);
 
-        values[n] = from(i, n, fft_slot(tile, i) + fft_own_slot(tile));
+        if (i < tile.plan.side)
+            values[n] = from(i, n, fft_slot(tile, i) + fft_own_slot(tile));
     }
 #pragma unroll
     for (int n = 0; n < FFT_EACH; n++) {
