@@ -667,16 +667,15 @@ template <typename Tile, typename From, typename To>
 __device__ static __forceinline__ void
 fft_copy(const Tile &tile, const From &from, const To &to)
 {
-    const int first = fft_first(tile);
     double2 values[FFT_EACH];
 
-    if (first < tile.plan.side)
 #pragma unroll
-        for (int n = 0; n < FFT_EACH; n++) { /* reads its own places only, without a branch per place */
-            const int place = first + n * fft_next(tile), i = place < tile.plan.side ? place : first;
+    for (int n = 0; n < FFT_EACH; n++) {
+        const int place = fft_first(tile) + n * fft_next(tile), i = place < tile.plan.side ? place : 0;
 
-            values[n] = from(i, n, fft_slot(tile, i) + fft_own_slot(tile));
-        }
+        values[n] = from(i, n, fft_slot(tile, i) + fft_own_slot(tile));
+    }
+    __syncthreads(); /* threads with fewer places have read place 0 again, which its own thread writes */
 #pragma unroll
     for (int n = 0; n < FFT_EACH; n++) {
         const int i = fft_first(tile) + n * fft_next(tile);
