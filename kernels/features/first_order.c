@@ -31,20 +31,23 @@ static const struct feature_definition first_order_definitions[FIRST_ORDER_FEATU
     {"entropy", "Discretised intensity entropy", "TLU2", .unit = "1", .of_levels = true},
 };
 
-/* Computes energy and root mean square of the values plus a shift. */
-static void
-first_order_shift(struct value_list *list, double shift, struct feature_value *values)
+/* Computes the statistics of the kept values. Returns 0, -ENODATA if there are none, or -ENOMEM. */
+static int
+first_order_statistics(const struct feature_region *region, struct feature_value statistics[STATISTICS])
 {
-    struct feature_value statistics[STATISTICS];
+    const struct feature_volume *volume = region->volume;
+    const double shift = volume->options->energy_shift;
+    const struct image_extent extent = feature_extent(volume);
+    struct value_list list;
 
-    if (shift == 0)
-        return;
-    for (size_t i = 0; i < list->size; i++)
-        list->items[i].value += shift;
-    statistics_of(list, statistics);
-    values[FIRST_ORDER_VARIANCE + STATISTIC_ENERGY - STATISTIC_VARIANCE] = statistics[STATISTIC_ENERGY];
-    values[FIRST_ORDER_VARIANCE + STATISTIC_ROOT_MEAN_SQUARE - STATISTIC_VARIANCE] =
-        statistics[STATISTIC_ROOT_MEAN_SQUARE];
+    if (volume->reals)
+        return statistics_of_reals(volume->lane, volume->reals, &extent, region->bits, region->kept, shift, statistics);
+    if (value_list_make(region, &list))
+        return -ENOMEM;
+    if (list.size > 0)
+        statistics_of(&list, shift, statistics);
+    free(list.items);
+    return list.size > 0 ? 0 : -ENODATA;
 }
 
 static int
@@ -52,28 +55,23 @@ first_order_values(const struct feature_region *region, size_t set, const uint64
                    struct feature_value *values)
 {
     struct feature_value statistics[STATISTICS];
-    struct value_list list;
     uint64_t *levels = NULL, any = 0;
+    const int rc = first_order_statistics(region, statistics);
 
     (void)set;
     (void)counts;
-    if (value_list_make(region, &list))
-        return -ENOMEM;
-    if (list.size > 0) { /* the whole region may be padding */
-        statistics_of(&list, statistics);
-        /* The standard deviation follows the mean, and the entropy is last. The others are in the
-         * order of enum statistic. */
-        values[FIRST_ORDER_MEAN] = statistics[STATISTIC_MEAN];
-        values[FIRST_ORDER_STANDARD_DEVIATION] = feature_present(sqrt(statistics[STATISTIC_VARIANCE].value));
-        for (int s = STATISTIC_VARIANCE; s < STATISTICS; s++)
-            values[FIRST_ORDER_VARIANCE + s - STATISTIC_VARIANCE] = statistics[s];
-        first_order_shift(&list, region->volume->options->energy_shift, values);
-        if (region->no_levels)
-            values[FIRST_ORDER_ENTROPY] = feature_absent(region->no_levels);
-    }
-    free(list.items);
-    if (list.size == 0 || region->no_levels)
+    if (rc)
+        return rc == -ENODATA ? 0 : rc; /* the whole region may be padding */
+    /* The standard deviation follows the mean, and the entropy is last. The others are in the
+     * order of enum statistic. */
+    values[FIRST_ORDER_MEAN] = statistics[STATISTIC_MEAN];
+    values[FIRST_ORDER_STANDARD_DEVIATION] = feature_present(sqrt(statistics[STATISTIC_VARIANCE].value));
+    for (int s = STATISTIC_VARIANCE; s < STATISTICS; s++)
+        values[FIRST_ORDER_VARIANCE + s - STATISTIC_VARIANCE] = statistics[s];
+    if (region->no_levels) {
+        values[FIRST_ORDER_ENTROPY] = feature_absent(region->no_levels);
         return 0;
+    }
     /* The entropy is that of the levels. Values without a level (re-segmentation) do not count. */
     levels = malloc((size_t)region->levels * sizeof(*levels));
     if (!levels)

@@ -56,7 +56,7 @@ put_statistics(const struct level_histogram *histogram, struct feature_value *va
     for (int i = 0; i < histogram->size; i++)
         if (histogram->counts[i] > 0)
             list.items[list.size++] = (struct value_count){i + 1, histogram->counts[i]};
-    statistics_of(&list, statistics);
+    statistics_of(&list, 0, statistics);
     free(list.items);
     for (int s = STATISTIC_MEAN; s < STATISTIC_ENERGY; s++)
         values[s < STATISTIC_INTERQUARTILE_RANGE ? s : s + 1] = statistics[s];

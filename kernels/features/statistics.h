@@ -62,8 +62,17 @@ enum statistic {
  * default, pyradiomics). The list must not be empty. */
 double value_list_percentile(const struct value_list *list, double fraction);
 
-/* Computes the statistics. The list must not be empty. */
-void statistics_of(const struct value_list *list, struct feature_value values[STATISTICS]);
+/* Computes the statistics; energy and root mean square are those of the values plus a shift. The list must not be empty. */
+void statistics_of(const struct value_list *list, double shift, struct feature_value values[STATISTICS]);
+
+/*
+ * As value_list_of_reals() and statistics_of() together, without a list. Blocks of 4096 values in the order of the region, x
+ * fastest, have sums of their own, which are added in the order of blocks: any number of threads gives the same bits. Returns 0,
+ * -ENODATA if no value is kept, or -ENOMEM.
+ */
+int statistics_of_reals(struct kernels_lane *lane, const double *reals, const struct image_extent *extent,
+                        const uint64_t *bits, const double kept[2], double shift,
+                        struct feature_value values[STATISTICS]);
 
 /* Returns the entropy in bits of counts whose sum is not 0. */
 double entropy_of_counts(const uint64_t *counts, size_t size);

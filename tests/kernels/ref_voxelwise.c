@@ -160,14 +160,14 @@ ref_first_order(const struct voxelwise_request *request, const struct ref_window
             items[list.size].count += window->level[i] > 0 && window->value[i] == next;
         list.size++;
     }
-    statistics_of(&list, statistics);
+    statistics_of(&list, 0, statistics);
     values[FIRST_ORDER_MEAN] = statistics[STATISTIC_MEAN];
     values[FIRST_ORDER_STANDARD_DEVIATION].value = sqrt(statistics[STATISTIC_VARIANCE].value);
     for (int s = STATISTIC_VARIANCE; s < STATISTICS; s++)
         values[FIRST_ORDER_VARIANCE + s - STATISTIC_VARIANCE] = statistics[s];
     for (size_t i = 0; i < list.size; i++)
         items[i].value += request->energy_shift;
-    statistics_of(&list, statistics);
+    statistics_of(&list, 0, statistics);
     values[FIRST_ORDER_ENERGY] = statistics[STATISTIC_ENERGY];
     values[FIRST_ORDER_ROOT_MEAN_SQUARE] = statistics[STATISTIC_ROOT_MEAN_SQUARE];
     for (int i = 0; i < window->side * window->side * window->side; i++)

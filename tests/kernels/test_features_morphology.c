@@ -669,6 +669,31 @@ compare_values(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* Checks statistics without a list against those of the list: percentiles are equal, and sums of finite values up to rounding. */
+static void
+check_statistics_without_list(struct kernels_lane *lane, const double *values, const struct image_extent *extent,
+                              const uint64_t *bits, const double kept[2], const struct value_list *list)
+{
+    struct feature_value found[STATISTICS], expected[STATISTICS], alone[STATISTICS];
+    const int rc = statistics_of_reals(lane, values, extent, bits, kept, 3, found);
+
+    ck_assert_int_eq(rc, list->size > 0 ? 0 : -ENODATA);
+    if (rc)
+        return;
+    statistics_of(list, 3, expected);
+    ck_assert_int_eq(statistics_of_reals(NULL, values, extent, bits, kept, 3, alone), 0);
+    for (int s = 0; s < STATISTICS; s++) {
+        const bool is_rank =
+            (s >= STATISTIC_MEDIAN && s <= STATISTIC_RANGE) || s == STATISTIC_QUARTILE_COEFFICIENT_OF_DISPERSION;
+        const double a = found[s].value, b = expected[s].value, bound = is_rank ? 0 : 1e-12 * fabs(b);
+
+        ck_assert_int_eq(found[s].missing, expected[s].missing);
+        ck_assert_int_eq(memcmp(&a, &alone[s].value, sizeof(a)), 0);
+        ck_assert_msg((isnan(a) && isnan(b)) || a == b || fabs(a - b) <= bound, "statistic %d: %.17g, not %.17g", s, a,
+                      b);
+    }
+}
+
 /* Ascending and unique, with values of both signs, zeros of both signs, infinities, and values that are almost equal; all, some or none
  * of them. Few and many values, with threads or without. */
 START_TEST(lists_of_real_values)
@@ -711,6 +736,7 @@ START_TEST(lists_of_real_values)
                 ck_assert_double_eq(sorted[at++], list.items[i].value);
         }
         ck_assert_uint_eq(at, count);
+        check_statistics_without_list(threads ? lane : NULL, values, &extent, bits, own, &list);
         free(list.items);
     }
     kernels_lane_close(lane);

@@ -156,7 +156,7 @@ measure_values(struct quantified *of, const struct value_list *list)
         of->values[QUANTITY_VALUE_MTV] = feature_present(ml);
     if (list->size == 0)
         return;
-    statistics_of(list, statistics);
+    statistics_of(list, 0, statistics);
     for (size_t i = 0; i < list->size && list->items[i].value < -950; i++)
         below += (double)list->items[i].count;
     of->values[QUANTITY_VALUE_TLG] = feature_present(ml * statistics[STATISTIC_MEAN].value);

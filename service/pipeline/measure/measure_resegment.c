@@ -95,23 +95,6 @@ resegment(const struct feature_volume *volume, uint64_t *histograms, double kept
     find_extremes(volume, histograms, extremes);
 }
 
-/* As keep_near_mean(). */
-static void
-keep_near_mean_of_list(const struct texture_options *options, const struct value_list *list, double kept[2])
-{
-    double above = 0, squares = 0;
-    for (size_t i = 0; i < list->size; i++)
-        above += (double)list->items[i].count * (list->items[i].value - list->items[0].value);
-    const double mean = list->items[0].value + above / list->total;
-    for (size_t i = 0; i < list->size; i++) {
-        const double from = list->items[i].value - mean;
-        squares += (double)list->items[i].count * from * from;
-    }
-    const double deviation = sqrt(squares / list->total);
-    kept[0] = fmax(kept[0], mean - options->sigma * deviation);
-    kept[1] = fmin(kept[1], mean + options->sigma * deviation);
-}
-
 int64_t
 region_parts(const struct feature_region *region)
 {
@@ -157,12 +140,15 @@ resegment_reals(struct feature_region *region)
     kept[0] = extremes[0] = -INFINITY;
     kept[1] = extremes[1] = INFINITY;
     if (options->sigma > 0) {
-        struct value_list list;
-        if (value_list_of_reals(volume->lane, volume->reals, &extent, region->bits, kept, &list))
-            return -ENOMEM;
-        if (list.size > 0)
-            keep_near_mean_of_list(options, &list, kept);
-        free(list.items);
+        struct feature_value found[STATISTICS];
+        const int rc = statistics_of_reals(volume->lane, volume->reals, &extent, region->bits, kept, 0, found);
+        if (rc && rc != -ENODATA)
+            return rc;
+        const double mean = found[STATISTIC_MEAN].value, deviation = sqrt(found[STATISTIC_VARIANCE].value);
+        if (rc == 0) {
+            kept[0] = fmax(kept[0], mean - options->sigma * deviation);
+            kept[1] = fmin(kept[1], mean + options->sigma * deviation);
+        }
     }
     if (options->levels.has_range) {
         kept[0] = fmax(kept[0], options->levels.range[0]);
