@@ -189,22 +189,26 @@ features_find(const struct similar_vectors *vectors, int64_t job, int32_t segmen
     return NULL;
 }
 
-/* Returns the three features that differ most, in standard deviations. */
+/* Returns the three features that differ most, in standard deviations. Equal differences are in the order of the features. */
 static char *
 features_why(const char *key, const struct similar_vector *a, const struct similar_vector *b)
 {
     char text[256] = "equal";
-    double below = INFINITY;
-    for (size_t turn = 0, used = 0; turn < 3; turn++) {
+    double last_gap = INFINITY;
+    for (size_t turn = 0, used = 0, last = 0; turn < 3; turn++) {
+        double largest_gap = 0;
         size_t largest = a->count;
         for (size_t i = 0; i < a->count; i++) {
             const double gap = fabs(a->values[i] - b->values[i]);
-            if (gap > 0 && gap < below && (largest == a->count || gap > fabs(a->values[largest] - b->values[largest])))
+            if (gap > largest_gap && (gap < last_gap || (gap == last_gap && i > last))) {
+                largest_gap = gap;
                 largest = i;
+            }
         }
         if (largest == a->count)
             break;
-        below = fabs(a->values[largest] - b->values[largest]);
+        last_gap = largest_gap;
+        last = largest;
         const char *name = key;
         for (size_t i = 0; i < largest; i++)
             name = strchr(name, '\n') + 1;

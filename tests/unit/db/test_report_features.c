@@ -1,5 +1,6 @@
 /* The features of a job, for people and one by one. */
 #include "db/report.h"
+#include "db/report_similar.h"
 #include "tests/unit/db/sample.h"
 
 #include <float.h>
@@ -258,6 +259,43 @@ START_TEST(missing_jobs_are_errors)
 
 END_TEST
 
+/* ------------------------------------------------------------------------------- differences -- */
+
+static void
+finish_with_values(int64_t job, const double values[4])
+{
+    static const char *const names[] = {"contrast", "correlation", "joint_energy", "joint_entropy"};
+    struct feature features[4];
+    for (int i = 0; i < 4; i++)
+        features[i] = (struct feature){
+            .segment = 1, .label = "Brain", .family = "glcm", .name = names[i], .value = values[i], .unit = "1"};
+    const struct queue_figures figures = sample_measured(features, 4);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
+                                      SAMPLE_NOW + 4000),
+                     0);
+}
+
+/* Of two regions, each feature that differs has the values -1 and 1 standard deviations. */
+START_TEST(equal_differences_are_listed)
+{
+    const struct report_similar_query query = {
+        .job = 2, .segment = "1", .by = SIMILAR_GLCM, .distance = -1, .limit = 10};
+    struct report_similar_found found;
+    struct report_table table;
+    const int64_t other = sample_job(s.queue, "1.2.6");
+    ck_assert_int_eq(queue_start_job(s.queue, other, "worker-6", 0, SAMPLE_NOW + 3000), 0);
+    finish_with_values(2, (const double[]){0, 4, 0, 3});
+    finish_with_values(other, (const double[]){1, 4, 2, 1});
+    ck_assert_msg(report_similar(report, &query, &table, &found, &error) == 0, "%s", error.message);
+    ck_assert_uint_eq(table.row_count, 1);
+    ck_assert_str_eq(report_cell_text(&table, 0, "why"),
+                     "contrast +2.00 SD; joint_energy +2.00 SD; joint_entropy -2.00 SD");
+    report_table_free(&table);
+}
+
+END_TEST
+
 SAMPLE_MAIN("db_report_features", open_sample, close_sample, tables_state_their_common_settings, one_segment_alone,
             a_job_without_features_has_a_reason, whole_volume_and_hostile_labels, rows_are_ordered_and_exact,
-            texts_equal_the_rows, a_failing_sink_ends_the_output, missing_jobs_are_errors)
+            texts_equal_the_rows, a_failing_sink_ends_the_output, missing_jobs_are_errors, equal_differences_are_listed)
