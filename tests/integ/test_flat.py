@@ -313,6 +313,9 @@ SPACINGS = [  # attributes, source, mm between columns and rows, the valid part
     ({"ImagerPixelSpacing": [0.3, 0.2]}, "imager", (0.2, 0.3), WHOLE),
     ({"ImagerPixelSpacing": [0.3, 0.2], "EstimatedRadiographicMagnificationFactor": "2"}, "imager-magnified", (0.1, 0.15),
      WHOLE),
+    ({"ImagerPixelSpacing": [0.3, 0.2], "EstimatedRadiographicMagnificationFactor": "1"}, "imager-magnified", (0.2, 0.3), WHOLE),
+    ({"ImagerPixelSpacing": [0.3, 0.2], "EstimatedRadiographicMagnificationFactor": "100"}, "imager-magnified", (0.002, 0.003),
+     WHOLE),
     ({"NominalScannedPixelSpacing": [0.3, 0.2]}, "nominal-scanned", (0.2, 0.3), WHOLE),
     ({"PixelSpacing": [0, 0], "NominalScannedPixelSpacing": [0.3, 0.2]}, "nominal-scanned", (0.2, 0.3), WHOLE),
     ({"SequenceOfUltrasoundRegions": [region()]}, "ultrasound-region", (0.2, 0.3), WHOLE),
@@ -332,6 +335,20 @@ def test_spacing(tmp_path, attributes, source, mm, within):
     assert (stack["spacing_source"], stack["calibrated"]) == (source, within)
     assert stack["spacing"][:2] == pytest.approx(mm or (1, 1), rel=1e-9)
     assert stack["origin"] == [0, 0, 0] and stack["axes"] == [1, 0, 0, 0, 1, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("factor", [b"0.5", b"0.999999", b"0", b"-1.5", b"100.001", b"1e300", b"1e-300", b"nan", b"inf", b"two", b""])
+def test_an_impossible_magnification_is_ignored(tmp_path, factor):
+    """The factor is the distance from the source to the detector, divided by that to the patient: at least 1."""
+    path = tmp_path / "a.dcm"
+    mark = b"1.23456789"
+    image(path, RNG.integers(0, 255, (80, 100)).astype(np.uint8), US, ImagerPixelSpacing=[0.3, 0.2],
+          EstimatedRadiographicMagnificationFactor=mark.decode())
+    content = path.read_bytes()
+    assert content.count(mark) == 1
+    path.write_bytes(content.replace(mark, factor.ljust(len(mark))))
+    (stack,) = read(tmp_path, path).stacks
+    assert stack["spacing_source"] == "imager" and stack["spacing"][:2] == [0.2, 0.3]
 
 
 @needs_shared

@@ -31,6 +31,7 @@ namespace
 constexpr int32_t region_2d = 1;
 constexpr int32_t region_tissue = 1, region_color_flow = 2;
 constexpr int32_t unit_cm = 3;
+constexpr double max_magnification = 100; /* at 1 m from source to detector, the patient is 1 cm from the source */
 
 /* Sets a spacing that the header does not state in this form. Returns whether it is possible. */
 bool
@@ -47,13 +48,14 @@ set_spacing(struct dicom_frame &frame, double between_rows, double between_colum
     return true;
 }
 
-/* Returns Estimated Radiographic Magnification Factor, or 0 if it is absent or impossible. */
+/* Returns Estimated Radiographic Magnification Factor, or 0 if it is absent or impossible: the patient lies between the source and
+ * the detector, so a projection is no smaller than the patient. */
 double
 magnification(const Header &dataset)
 {
     double factor;
-    return header_number(dataset, DCM_EstimatedRadiographicMagnificationFactor, &factor) && std::isfinite(factor) &&
-                   factor > 0
+    return header_number(dataset, DCM_EstimatedRadiographicMagnificationFactor, &factor) && factor >= 1 &&
+                   factor <= max_magnification
                ? factor
                : 0;
 }
