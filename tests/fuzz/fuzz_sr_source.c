@@ -16,9 +16,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 static void
 check_figure(const struct sr_source_figure *figure)
 {
-    must(figure->type && figure->count >= 0 && figure->image_frame >= 0 && figure->frame_count >= 0);
-    must(figure->form != SR_SOURCE_ELLIPSE || (figure->image_frame > 0 && (figure->count == 2 || figure->count == 4)));
-    must(!figure->frame_of_reference_uid[0] || !figure->image_uid[0]);
+    must(figure->type && figure->count >= 0 && figure->image_count >= 0);
+    must(figure->form != SR_SOURCE_ELLIPSE || figure->count == 2 || figure->count == 4);
+    must(!figure->frame_of_reference_uid[0] || figure->image_count == 0);
+    for (int32_t i = 0; i < figure->image_count; i++)
+        for (int32_t k = 0; k < figure->images[i].frame_count; k++)
+            must(figure->images[i].frames[k] > 0);
     for (int64_t i = 0; i < 3 * figure->count; i++)
         must(fabs(figure->points[i]) <= 1e6);
 }

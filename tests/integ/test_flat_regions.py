@@ -139,14 +139,14 @@ def test_each_frame_has_its_own_regions(tmp_path):
         group(Images(ds), "Everywhere", figure(ds, [all_of, (all_of[0] + 8, 20)], "CIRCLE"), SCT_LESION),
         group(Images(ds), "Both", figure(ds, [all_of, (all_of[0] + 8, 20)], "CIRCLE", [1, 2]), SCT_LESION)])
     for number, name, expected in ((1, "Mark", circle(first, (first[0] + 6, 20))), (3, "Mark", circle(third, (third[0] + 7, 20))),
-                                   (2, "Everywhere", circle(all_of, (all_of[0] + 8, 20)))):
+                                   (2, "Everywhere", circle(all_of, (all_of[0] + 8, 20))),
+                                   (1, "Both", circle(all_of, (all_of[0] + 8, 20))), (2, "Both", circle(all_of, (all_of[0] + 8, 20)))):
         run(tmp_path, tmp_path / "in", sr, f'roi = "{name}";', ("--stack", f"image 1, frame {number}"))
         assert np.count_nonzero(mask_of(tmp_path / "out") != expected) == 0
-        (tmp_path / "out").rename(tmp_path / f"out-{number}")
-    done = run(tmp_path, tmp_path / "in", sr, choice=("--stack", "image 1, frame 2"), check=False)
-    assert "ROI_EMPTY" in done.stderr and "it is drawn on other images or frames" in done.stderr
-    done = run(tmp_path, tmp_path / "in", sr, 'roi = "Both";', ("--stack", "image 1, frame 2"), check=False)
-    assert "FIGURE_UNSUPPORTED" in done.stderr and "is drawn on several frames at once" in done.stderr
+        (tmp_path / "out").rename(tmp_path / f"out-{number}-{name}")
+    for name, number in (("Mark", 2), ("Both", 3)):
+        done = run(tmp_path, tmp_path / "in", sr, f'roi = "{name}";', ("--stack", f"image 1, frame {number}"), check=False)
+        assert "ROI_EMPTY" in done.stderr and "it is drawn on other images or frames" in done.stderr
 
 
 def test_each_image_has_its_own_region(tmp_path):

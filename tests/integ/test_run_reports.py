@@ -30,8 +30,8 @@ def space(planes, points, kind="POINT", frame=None):
                                       frame or planes.files[0].FrameOfReferenceUID)
 
 
-def on_image(file, points, kind="POINT"):
-    image = highdicom.sr.SourceImageForRegion(file.SOPClassUID, file.SOPInstanceUID)
+def on_image(file, points, kind="POINT", frames=None):
+    image = highdicom.sr.SourceImageForRegion(file.SOPClassUID, file.SOPInstanceUID, frames)
     return highdicom.sr.ImageRegion(getattr(highdicom.sr.GraphicTypeValues, kind), np.array(points), source_image=image)
 
 
@@ -109,6 +109,79 @@ def test_circles_and_ellipses_on_slices(run, tmp_path):  # noqa: F811
     expected[1, 7] = ((x - 35) / 25) ** 2 + ((y - 30) / 9.5) ** 2 <= 1
     masks = mask_of(output, [file.filename for file in planes.files])
     assert [np.count_nonzero(mask != one) for mask, one in zip(masks, expected, strict=True)] == [0, 0]
+
+
+def mask_of_frames(output, image):
+    """Returns the mask of the first segment by frame of a multi-frame image."""
+    def position(item):
+        return tuple(map(float, item.PlanePositionSequence[0].ImagePositionPatient))
+
+    seg = pydicom.dcmread(output / "seg.dcm")
+    frames = [position(item) for item in image.PerFrameFunctionalGroupsSequence]
+    mask = np.zeros((len(frames), image.Rows, image.Columns), bool)
+    for item, pixels in zip(seg.PerFrameFunctionalGroupsSequence, seg.pixel_array.reshape(-1, *mask.shape[1:]), strict=True):
+        mask[frames.index(position(item))] |= pixels.astype(bool)
+    return mask
+
+
+VOLUME = highdicom.sr.VolumetricROIMeasurementsAndQualitativeEvaluations
+SQUARE, HOLE = ([(x, y) for x, y in ((a, a), (b, a), (b, b), (a, b), (a, a))] for a, b in ((10.0, 30.0), (15.0, 20.0)))
+
+
+def test_regions_of_a_multi_frame_image_are_on_the_frames_that_they_name(run, tmp_path):  # noqa: F811
+    """PS3.3 C.18.4: a reference without frame numbers is to all frames. C.18.6: the same coordinates on each of them."""
+    (path,) = phantom(tmp_path / "series", "--size", "70x61x12", "--spacing", "2,2,4", "--multi-frame")
+    image = pydicom.dcmread(path)
+    circle = [(40.25, 30.5), (40.25, 42.75)]
+    y, x = np.mgrid[:61, :70] + 0.5
+    disc, square, hole, point = np.hypot(x - 40.25, y - 30.5) <= 12.25, *np.zeros((3, 61, 70), bool)
+    square[10:30, 10:30], hole[15:20, 15:20], point[20, 33] = True, True, True
+    every, first, some = range(12), [0], [4, 1, 7]
+    cases = {  # figures, expected area on frames from 0
+        "every": ([on_image(image, circle, "CIRCLE")], [(disc, every)]),
+        "first": ([on_image(image, circle, "CIRCLE", [1])], [(disc, first)]),
+        "some": ([on_image(image, circle, "CIRCLE", [n + 1 for n in some])], [(disc, some)]),
+        "outline": ([on_image(image, SQUARE, "POLYLINE")], [(square, every)]),
+        "hole": ([on_image(image, SQUARE, "POLYLINE"), on_image(image, HOLE, "POLYLINE", [4, 5])],
+                 [(square, every), (~hole, [3, 4])]),
+        "point": ([on_image(image, [(33.5, 20.5)])], [(point, every)])}
+    sr = report(tmp_path / "sr.dcm", None, [group(None, name, figures, SCT_LESION, VOLUME, "regions")
+                                            for name, (figures, _) in cases.items()], [image])
+    for name, (_, areas) in cases.items():
+        output = run(marked(name, f'roi = "{name}"'), [sr], tmp_path / "series", output=name)
+        expected = np.zeros((12, 61, 70), bool)
+        expected[list(areas[0][1])] = areas[0][0]
+        for area, frames in areas[1:]:
+            expected[list(frames)] &= area
+        mask = mask_of_frames(output, image)
+        assert np.count_nonzero(mask != expected) == 0 and expected.any(), name
+
+
+def test_frames_that_are_not_of_the_image_or_no_numbers_are_refused(run, tmp_path):  # noqa: F811
+    (path,) = phantom(tmp_path / "series", "--size", "70x61x12", "--multi-frame")
+    image = pydicom.dcmread(path)
+    sr = report(tmp_path / "sr.dcm", None, [group(None, "Nodule 1", on_image(image, SQUARE, "POLYLINE", [1234567]))], [image])
+    told = run(marked(), [sr], tmp_path / "series", status=1)
+    assert "OBJECT_OTHER_SERIES" in told and image.SOPInstanceUID in told
+    content = sr.read_bytes()
+    assert content.count(b"1234567 ") == 1
+    for wrong in (b"two     ", b"0       ", b"-1      ", b"1\\two   ", b"1\\\\2    ", b"1.5     ", b"99999999999"[:8]):
+        sr.write_bytes(content.replace(b"1234567 ", wrong))
+        told = run(marked(), [sr], tmp_path / "series", status=1)
+        code = "OBJECT_OTHER_SERIES" if wrong.isdigit() else "TAG_INVALID"
+        assert code in told and (wrong.isdigit() or "Referenced Frame Number" in told), (wrong, told)
+
+
+def test_coordinates_of_several_slices_are_on_each_of_them(run, tmp_path, series):  # noqa: F811
+    planes = Planes(series)
+    region = on_image(planes.files[3], SQUARE, "POLYLINE")
+    other = planes.files[7]
+    region.ContentSequence.append(highdicom.sr.SourceImageForRegion(other.SOPClassUID, other.SOPInstanceUID))
+    sr = report(tmp_path / "sr.dcm", planes, [group(planes, "Nodule 1", region)])
+    output = run(marked(), [sr], tmp_path / "series")
+    expected = np.zeros(planes.shape, bool)
+    expected[[3, 7], 10:30, 10:30] = True
+    assert np.array_equal(mask_of(output, [file.filename for file in planes.files])[0], expected)
 
 
 @pytest.mark.parametrize("method", ["level-set", "fuzzy-connectedness"])

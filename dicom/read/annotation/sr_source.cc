@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <sstream>
 
 namespace
 {
@@ -28,9 +29,15 @@ constexpr uint32_t wanted_tags[] = {
 
 constexpr double farthest = 1e6;
 
+struct Image {
+    std::string uid;
+    std::vector<int32_t> frames;
+};
+
 struct Figure {
     struct sr_source_figure told;
     std::vector<double> points;
+    std::vector<Image> images;
 };
 
 struct Item {
@@ -171,11 +178,24 @@ sr_source_read_image(const Opening &opening, const DSRSpatialCoordinatesValue &v
     return 0;
 }
 
-/* Finds the image of the coordinates, which is their child. */
-void
-sr_source_find_image(DSRDocumentTree &tree, struct sr_source_figure &figure)
+/* Returns the frame numbers of a list. dcmsr would walk from its start for each item. */
+std::vector<int32_t>
+sr_source_frames(const DSRImageFrameList &list)
 {
-    figure.image_frame = 1;
+    std::ostringstream text;
+    std::vector<int32_t> frames;
+    if (!header_is_good(list.print(text)))
+        throw std::bad_alloc();
+    std::istringstream numbers(text.str());
+    for (std::string number; std::getline(numbers, number, ',');)
+        frames.push_back(static_cast<int32_t>(strtol(number.c_str(), nullptr, 10)));
+    return frames;
+}
+
+/* Finds the images of the coordinates, which are their children. */
+void
+sr_source_find_images(DSRDocumentTree &tree, Figure &figure)
+{
     if (!tree.goDown())
         return;
     do {
@@ -183,10 +203,7 @@ sr_source_find_image(DSRDocumentTree &tree, struct sr_source_figure &figure)
         if (child.getValueType() != DSRTypes::VT_Image)
             continue;
         const DSRImageReferenceValue &image = child.getImageReference();
-        header_copy(figure.image_uid, std::string(image.getSOPInstanceUID().c_str()));
-        figure.frame_count = static_cast<int32_t>(image.getFrameList().getNumberOfItems());
-        if (figure.frame_count > 0)
-            figure.image_frame = image.getFrameList().getItem(1);
+        figure.images.push_back({image.getSOPInstanceUID().c_str(), sr_source_frames(image.getFrameList())});
     } while (tree.gotoNext());
     tree.goUp();
 }
@@ -213,7 +230,7 @@ sr_source_add_figure(Opening &opening, DSRDocumentTree &tree, size_t owner)
     if (opening.items[owner].concept.empty())
         opening.items[owner].concept = opening.name(item.getConceptName().getCodeMeaning());
     if (!in_space)
-        sr_source_find_image(tree, figure.told);
+        sr_source_find_images(tree, figure);
     opening.items[owner].figures.push_back(std::move(figure));
     return 0;
 }
@@ -280,6 +297,13 @@ sr_source_hand_over(const Opening &opening, const std::vector<std::string> &seri
             own = figure.told;
             own.points = header_array(figure.points);
             own.count = static_cast<int64_t>(figure.points.size() / 3);
+            own.images = header_allocate<struct sr_source_image>(figure.images.size());
+            for (const Image &image : figure.images) {
+                struct sr_source_image &on = own.images[own.image_count++];
+                header_copy(on.uid, image.uid);
+                on.frames = header_array(image.frames);
+                on.frame_count = static_cast<int32_t>(image.frames.size());
+            }
         }
     }
     source.series = header_allocate<char[DICOM_UID_SIZE]>(series.size());
@@ -287,10 +311,35 @@ sr_source_hand_over(const Opening &opening, const std::vector<std::string> &seri
         header_copy(source.series[source.series_count++], uid);
 }
 
+/* dcmsr drops frame numbers that it cannot read. A reference without any would be to all frames. */
+bool
+sr_source_has_good_frames(DcmItem &item)
+{
+    bool good = true;
+    for (DcmElement *element : header_children<DcmElement>(&item)) {
+        OFString text;
+        if (element->ident() == EVR_SQ)
+            for (DcmItem *each : header_children<DcmItem>(element))
+                good = good && sr_source_has_good_frames(*each);
+        if (element->getTag() != DCM_ReferencedFrameNumber || !header_is_good(element->getOFStringArray(text)))
+            continue;
+        std::istringstream numbers(text.c_str());
+        for (std::string number; std::getline(numbers, number, '\\') && good;) {
+            const std::string digits = header_trimmed(number);
+            good = !digits.empty() && digits.size() < 10 &&
+                   digits.find_first_not_of("0123456789") == std::string::npos &&
+                   strtol(digits.c_str(), nullptr, 10) > 0;
+        }
+    }
+    return good;
+}
+
 int
 sr_source_read_content(Opening &opening, DcmDataset &dataset)
 {
     DSRDocument document;
+    if (!sr_source_has_good_frames(dataset))
+        return opening.refuse(CODE_TAG_INVALID, "has a Referenced Frame Number that is not a positive number.");
     const OFCondition status =
         document.read(dataset, DSRTypes::RF_ignoreRelationshipConstraints | DSRTypes::RF_acceptUnknownRelationshipType);
     if (!header_is_good(status) || !document.getTree().gotoRoot())
@@ -340,8 +389,13 @@ sr_source_close(struct sr_source *source)
     if (!source)
         return;
     for (int32_t i = 0; i < source->item_count; i++) {
-        for (int32_t k = 0; k < source->items[i].figure_count; k++)
-            free(source->items[i].figures[k].points);
+        for (int32_t k = 0; k < source->items[i].figure_count; k++) {
+            struct sr_source_figure *figure = &source->items[i].figures[k];
+            for (int32_t m = 0; m < figure->image_count; m++)
+                free(figure->images[m].frames);
+            free(figure->images);
+            free(figure->points);
+        }
         free(source->items[i].figures);
     }
     free(source->items);

@@ -27,14 +27,20 @@ enum sr_source_form {
     SR_SOURCE_OTHER,   /* ellipsoids, open lines, and circles and ellipses in space or without their points */
 };
 
+/* An image that coordinates are selected from. */
+struct sr_source_image {
+    char uid[DICOM_UID_SIZE];
+    int32_t frame_count; /* frames that are listed; 0: none, which means all of the image (PS3.3 C.18.4) */
+    int32_t *frames;     /* from 1 */
+};
+
 /* Coordinates: a SCOORD or SCOORD3D content item. */
 struct sr_source_figure {
     enum sr_source_form form;
     const char *type;                            /* Graphic Type: "POLYLINE" */
     char frame_of_reference_uid[DICOM_UID_SIZE]; /* of points in space */
-    char image_uid[DICOM_UID_SIZE];              /* image of the coordinates; "" for points in space */
-    int32_t image_frame;                         /* frame of the image, from 1: the first that is listed */
-    int32_t frame_count;                         /* frames that are listed; 0: none, which means all of the image */
+    int32_t image_count;                         /* 0 for points in space */
+    struct sr_source_image *images;              /* the coordinates are the same on each of them (PS3.3 C.18.6) */
     int64_t count;
     /* in space: x, y, z in mm, LPS. On an image: column, row and 0; the corner of the first
      * pixel is 0, 0. CIRCLE: its centre and a point on it. ELLIPSE: the ends of its long axis, then of its short one. */
@@ -63,8 +69,8 @@ struct sr_source {
 };
 
 /* Codes: those of every file (dicom_peek); SOP_CLASS_UNSUPPORTED for other classes, TAG_MISSING,
- * UID_INVALID; TAG_INVALID for content that cannot be read, or for coordinates that are not
- * numbers within 1e6. */
+ * UID_INVALID; TAG_INVALID for content that cannot be read, for coordinates that are not
+ * numbers within 1e6, or for frame numbers that are not positive numbers. */
 int sr_source_open(const char *path, struct sr_source **source, struct error *error);
 void sr_source_close(struct sr_source *source);
 

@@ -2,6 +2,7 @@
 #include "service/pipeline/segment/object_figures.h"
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -24,56 +25,75 @@ figures_image(const struct object_figures *figures, int64_t z)
     return figures->instances[figures->stack->planes[z].instance];
 }
 
+/* Returns whether the coordinates of a figure on images are those of a plane. */
+static bool
+figures_is_on(const struct object_figures *figures, const struct sr_source_figure *figure, int64_t z)
+{
+    const char *uid = figures_image(figures, z)->sop_instance_uid;
+    for (int32_t i = 0; i < figure->image_count; i++) {
+        const struct sr_source_image *image = &figure->images[i];
+        if (strcmp(image->uid, uid) != 0)
+            continue;
+        if (image->frame_count == 0)
+            return true;
+        for (int32_t k = 0; k < image->frame_count; k++)
+            if (image->frames[k] == figures->stack->planes[z].frame + 1)
+                return true;
+    }
+    return false;
+}
+
 bool
 object_figure_is_elsewhere(const struct object_figures *figures, const struct sr_source_figure *figure)
 {
-    const struct dicom_instance *image = figures_image(figures, 0);
-    if (!figures->stack->flat || figure->frame_of_reference_uid[0])
-        return false;
-    return strcmp(image->sop_instance_uid, figure->image_uid) != 0 ||
-           (figure->frame_count == 1 && figure->image_frame != figures->stack->planes[0].frame + 1);
+    return figures->stack->flat && !figure->frame_of_reference_uid[0] && !figures_is_on(figures, figure, 0);
 }
 
-/* Returns the figure's points in mm, or in pixels of a 2-D image; converts points on an image. */
+/* Checks a figure. Returns how often it is drawn: once in space, or on each plane of its images. */
 static int
-figures_place(const struct object_figures *figures, const struct sr_source_figure *figure, double *points,
-              struct error *error)
+figures_count_planes(const struct object_figures *figures, const struct sr_source_figure *figure, int64_t *count,
+                     struct error *error)
 {
-    const bool flat = figures->stack->flat;
-    memcpy(points, figure->points, (size_t)figure->count * 3 * sizeof *points);
-    if (flat && figure->frame_of_reference_uid[0])
+    const char *own = figures_image(figures, 0)->frame_of_reference_uid;
+    const bool in_space = figure->frame_of_reference_uid[0] != '\0';
+    *count = in_space;
+    if (figure->form == SR_SOURCE_OTHER)
+        return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED, "is drawn as ", figure->type, error);
+    if (in_space && figures->stack->flat)
         return figures_refuse(figures, CODE_OBJECT_OTHER_FRAME, "lies in space, in which a 2-D image has no place", "",
                               error);
-    if (flat && figure->frame_count > 1)
-        return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED, "is drawn on several frames at once", "", error);
-    if (figure->frame_of_reference_uid[0]) {
-        const char *own = figures_image(figures, 0)->frame_of_reference_uid;
-        return strcmp(figure->frame_of_reference_uid, own) == 0
-                   ? 0
-                   : figures_refuse(
-                         figures, CODE_OBJECT_OTHER_FRAME,
-                         "lies in another frame of reference than the images: ", figure->frame_of_reference_uid, error);
-    }
-    const struct image_planes *planes = figures->planes;
-    const int64_t slices = planes->extent.slices;
-    int64_t z = 0;
-    while (z < slices && !flat &&
-           (strcmp(figures_image(figures, z)->sop_instance_uid, figure->image_uid) != 0 ||
-            figures->stack->planes[z].frame != figure->image_frame - 1))
-        z++;
-    if (z == slices)
+    if (in_space && strcmp(figure->frame_of_reference_uid, own) != 0)
+        return figures_refuse(figures, CODE_OBJECT_OTHER_FRAME,
+                              "lies in another frame of reference than the images: ", figure->frame_of_reference_uid,
+                              error);
+    for (int64_t z = 0; z < figures->planes->extent.slices && !in_space; z++)
+        *count += figures_is_on(figures, figure, z);
+    if (*count == 0)
         return figures_refuse(figures, CODE_OBJECT_OTHER_SERIES,
                               "is drawn on an image that is no slice of the series: ",
-                              figure->image_uid[0] ? figure->image_uid : "it names none", error);
-    /* Columns and rows of the plane count from the corner of its first pixel. */
+                              figure->image_count ? figure->images[0].uid : "it names none", error);
+    return 0;
+}
+
+/* Converts points on an image to mm, or to pixels of a 2-D image. Columns and rows of the plane count from the corner of its
+ * first pixel. */
+static void
+figures_place(const struct image_planes *planes, const struct sr_source_figure *figure, int64_t z, double *points)
+{
     for (int64_t i = 0; i < figure->count; i++) {
-        const double across = (points[3 * i] - 0.5) * planes->spacing[0];
-        const double down = (points[3 * i + 1] - 0.5) * planes->spacing[1];
+        const double across = (figure->points[3 * i] - 0.5) * planes->spacing[0];
+        const double down = (figure->points[3 * i + 1] - 0.5) * planes->spacing[1];
         for (int k = 0; k < 3; k++)
             points[3 * i + k] = planes->origins[3 * z + k] + across * planes->axes[k] + down * planes->axes[3 + k];
     }
-    return 0;
 }
+
+/* A figure on one plane, or in space. */
+struct figures_placed {
+    const struct sr_source_figure *figure;
+    int64_t z;      /* -1: in space */
+    double *points; /* in mm, or in pixels of a 2-D image */
+};
 
 static double
 figures_plane_height(const struct image_planes *planes, int64_t z)
@@ -99,11 +119,13 @@ figures_nearest(const struct image_planes *planes, double height)
 }
 
 static int
-figures_set_point(const struct object_figures *figures, const double point[3], uint64_t *bits, struct error *error)
+figures_set_point(const struct object_figures *figures, const struct figures_placed *placed, int64_t index,
+                  uint64_t *bits, struct error *error)
 {
+    const double *point = placed->points + 3 * index;
     const struct image_planes *planes = figures->planes;
     const struct image_extent *extent = &planes->extent;
-    const int64_t z = figures_nearest(planes, image_planes_height(planes, point));
+    const int64_t z = placed->z < 0 ? figures_nearest(planes, image_planes_height(planes, point)) : placed->z;
     char where[96];
     if (z >= 0) {
         const double *origin = planes->origins + 3 * z;
@@ -133,21 +155,22 @@ struct figures_ellipse {
  * angle, in pixels or in mm, are refused: the meaning of either is not certain.
  */
 static int
-figures_take_ellipse(const struct object_figures *figures, const struct sr_source_figure *figure, const double *points,
+figures_take_ellipse(const struct object_figures *figures, const struct figures_placed *placed,
                      struct figures_ellipse *ellipse, struct error *error)
 {
     const struct image_planes *planes = figures->planes;
+    const struct sr_source_figure *figure = placed->figure;
     const double *mm = figures->stack->spacing; /* per pixel, along x and y */
     double at[4][2];
-    ellipse->z = figures_nearest(planes, image_planes_height(planes, points));
+    ellipse->z = placed->z;
     for (int64_t i = 0; i < figure->count; i++)
         for (int axis = 0; axis < 2; axis++)
-            at[i][axis] = image_planes_along(points + 3 * i, planes->origins + 3 * ellipse->z,
+            at[i][axis] = image_planes_along(placed->points + 3 * i, planes->origins + 3 * placed->z,
                                              planes->axes + (ptrdiff_t)3 * axis) /
                           planes->spacing[axis];
     if (figure->count == 2) {
         const double radius = hypot(at[1][0] - at[0][0], at[1][1] - at[0][1]);
-        *ellipse = (struct figures_ellipse){ellipse->z, {at[0][0], at[0][1]}, {radius, 0}, {0, radius}};
+        *ellipse = (struct figures_ellipse){placed->z, {at[0][0], at[0][1]}, {radius, 0}, {0, radius}};
         if (fabs(mm[0] - mm[1]) > 1e-6 * mm[0])
             return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED, "is a CIRCLE on pixels that are not square", "",
                                   error);
@@ -168,7 +191,7 @@ figures_take_ellipse(const struct object_figures *figures, const struct sr_sourc
             return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED,
                                   "is an ELLIPSE whose axes have no common centre or no right angle", "", error);
     }
-    if (ellipse->z < 0 || fabs(ellipse->u[0] * ellipse->v[1] - ellipse->u[1] * ellipse->v[0]) < 1e-6)
+    if (fabs(ellipse->u[0] * ellipse->v[1] - ellipse->u[1] * ellipse->v[0]) < 1e-6)
         return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED, "is without area: ", figure->type, error);
     return 0;
 }
@@ -201,29 +224,58 @@ figures_fill_ellipse(const struct object_figures *figures, const struct figures_
     return 0;
 }
 
-/*
- * Places the figures: `outlines` has room for all of them, `points` for their points, in their
- * order.
- */
+struct figures_drawing {
+    struct figures_placed *placed;
+    struct contour *outlines;
+    double *points;
+    int64_t count, point_count;
+};
+
+/* Checks the figures, and counts those to draw and their points. */
 static int
-figures_gather(const struct object_figures *figures, struct contour *outlines, double *points,
-               struct object_figured *figured, struct error *error)
+figures_check(const struct object_figures *figures, struct figures_drawing *drawing, struct object_figured *figured,
+              struct error *error)
 {
-    int rc = 0;
-    for (int32_t i = 0; i < figures->item->figure_count && rc == 0; i++) {
+    for (int32_t i = 0; i < figures->item->figure_count; i++) {
         const struct sr_source_figure *figure = &figures->item->figures[i];
+        int64_t planes;
         if (object_figure_is_elsewhere(figures, figure)) {
             figured->elsewhere++;
             continue;
         }
-        if (figure->form == SR_SOURCE_OTHER)
-            return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED, "is drawn as ", figure->type, error);
-        rc = figures_place(figures, figure, points, error);
-        if (figure->form == SR_SOURCE_OUTLINE)
-            outlines[figured->outlines++] = (struct contour){points, figure->count, false};
-        points += 3 * figure->count;
+        const int rc = figures_count_planes(figures, figure, &planes, error);
+        if (rc)
+            return rc;
+        drawing->count += planes;
+        drawing->point_count += planes * figure->count;
+        if (drawing->point_count > LIMIT_ROI_POINTS)
+            return figures_refuse(figures, CODE_SIZE_IMPLAUSIBLE, "has too many points on its images", "", error);
     }
-    return rc;
+    return 0;
+}
+
+/* Places the figures on their planes, in the order of the report. */
+static void
+figures_gather(const struct object_figures *figures, struct figures_drawing *drawing, struct object_figured *figured)
+{
+    struct figures_placed *placed = drawing->placed;
+    double *points = drawing->points;
+    for (int32_t i = 0; i < figures->item->figure_count; i++) {
+        const struct sr_source_figure *figure = &figures->item->figures[i];
+        const bool in_space = figure->frame_of_reference_uid[0] != '\0';
+        for (int64_t z = 0; z < (in_space ? 1 : figures->planes->extent.slices); z++) {
+            if (!in_space && !figures_is_on(figures, figure, z))
+                continue;
+            *placed++ = (struct figures_placed){figure, in_space ? -1 : z, points};
+            if (in_space)
+                memcpy(points, figure->points, (size_t)figure->count * 3 * sizeof *points);
+            else
+                figures_place(figures->planes, figure, z, points);
+            if (figure->form == SR_SOURCE_OUTLINE)
+                drawing->outlines[figured->outlines++] = (struct contour){points, figure->count, false};
+            points += 3 * figure->count;
+        }
+    }
 }
 
 void
@@ -242,45 +294,42 @@ object_figures_count(const struct image_extent *extent, const uint64_t *bits, st
 
 /* Draws the figures of a form, ellipses or points. */
 static int
-figures_draw_rest(const struct object_figures *figures, enum sr_source_form form, const double *points, uint64_t *bits,
-                  struct object_figured *figured, struct error *error)
+figures_draw_rest(const struct object_figures *figures, const struct figures_drawing *drawing, enum sr_source_form form,
+                  uint64_t *bits, struct object_figured *figured, struct error *error)
 {
     int rc = 0;
-    for (int32_t i = 0; i < figures->item->figure_count && rc == 0; i++) {
-        const struct sr_source_figure *figure = &figures->item->figures[i];
+    for (int64_t i = 0; i < drawing->count && rc == 0; i++) {
+        const struct figures_placed *placed = &drawing->placed[i];
         struct figures_ellipse ellipse;
-        if (object_figure_is_elsewhere(figures, figure))
+        if (placed->figure->form != form)
             continue;
-        if (form == SR_SOURCE_ELLIPSE && figure->form == form) {
-            rc = figures_take_ellipse(figures, figure, points, &ellipse, error);
+        if (form == SR_SOURCE_ELLIPSE) {
+            rc = figures_take_ellipse(figures, placed, &ellipse, error);
             rc = rc ? rc : figures_fill_ellipse(figures, &ellipse, bits, error);
             figured->outlines++;
         }
-        for (int64_t k = 0; k < figure->count && rc == 0 && form == SR_SOURCE_POINTS && figure->form == form; k++) {
-            rc = figures_set_point(figures, points + 3 * k, bits, error);
+        for (int64_t k = 0; k < placed->figure->count && rc == 0 && form == SR_SOURCE_POINTS; k++) {
+            rc = figures_set_point(figures, placed, k, bits, error);
             figured->points++;
         }
-        points += 3 * figure->count;
     }
     return rc;
 }
 
 static int
-figures_draw(const struct object_figures *figures, struct contour *outlines, double *points, uint64_t *bits,
+figures_draw(const struct object_figures *figures, struct figures_drawing *drawing, uint64_t *bits,
              struct object_figured *figured, struct error *error)
 {
     struct error why = {.code = CODE_NONE};
-    int rc = figures_gather(figures, outlines, points, figured, error);
-    if (rc)
-        return rc;
-    const struct contours_request request = {figures->planes, outlines, figured->outlines, false, false};
-    rc = kernels_mask_contours(&request, bits, &figured->drawn, &why);
+    figures_gather(figures, drawing, figured);
+    const struct contours_request request = {figures->planes, drawing->outlines, figured->outlines, false, false};
+    int rc = kernels_mask_contours(&request, bits, &figured->drawn, &why);
     if (rc)
         return error_set_files(error, rc, why.code, figures->path, NULL, "%s, region \"%s\": %.300s",
                                text_base_name(figures->path), figures->item->name, why.message);
-    rc = figures_draw_rest(figures, SR_SOURCE_ELLIPSE, points, bits, figured, error);
+    rc = figures_draw_rest(figures, drawing, SR_SOURCE_ELLIPSE, bits, figured, error);
     if (rc == 0)
-        rc = figures_draw_rest(figures, SR_SOURCE_POINTS, points, bits, figured, error);
+        rc = figures_draw_rest(figures, drawing, SR_SOURCE_POINTS, bits, figured, error);
     /* Count outlines and points together: points may lie in outlines. */
     object_figures_count(&figures->planes->extent, bits, &figured->drawn);
     return rc;
@@ -290,16 +339,18 @@ int
 object_figures_draw(const struct object_figures *figures, uint64_t *bits, struct object_figured *figured,
                     struct error *error)
 {
-    const int32_t count = figures->item->figure_count;
-    int64_t all = 0;
+    struct figures_drawing drawing = {0};
     *figured = (struct object_figured){0};
-    for (int32_t i = 0; i < count; i++)
-        all += figures->item->figures[i].count;
-    struct contour *outlines = calloc((size_t)count + 1, sizeof *outlines);
-    double *points = calloc((size_t)all + 1, 3 * sizeof *points);
-    int rc = outlines && points ? figures_draw(figures, outlines, points, bits, figured, error)
-                                : error_set_system(error, -ENOMEM, "draw a region");
-    free(outlines);
-    free(points);
+    int rc = figures_check(figures, &drawing, figured, error);
+    if (rc)
+        return rc;
+    drawing.placed = calloc((size_t)drawing.count + 1, sizeof *drawing.placed);
+    drawing.outlines = calloc((size_t)drawing.count + 1, sizeof *drawing.outlines);
+    drawing.points = calloc((size_t)drawing.point_count + 1, 3 * sizeof *drawing.points);
+    rc = drawing.placed && drawing.outlines && drawing.points ? figures_draw(figures, &drawing, bits, figured, error)
+                                                              : error_set_system(error, -ENOMEM, "draw a region");
+    free(drawing.placed);
+    free(drawing.outlines);
+    free(drawing.points);
     return rc;
 }

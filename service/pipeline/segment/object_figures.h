@@ -5,8 +5,8 @@
  * An outline is filled as a contour (contours.h). A circle or an ellipse on an image has the pixels whose centres it
  * contains; it may not overlap another outline of the item. A point is its nearest voxel: the plane that is
  * nearest along the normal (up to half a plane distance beyond the first and the last plane), and
- * the pixel with the nearest centre. Coordinates on an image refer to its plane, coordinates in
- * space to the images' frame of reference. Planes of a 2-D image are in pixels, and figures on other images and frames are
+ * the pixel with the nearest centre. Coordinates on an image refer to its plane, or to the planes of the frames that they
+ * name: without frame numbers, to those of all its frames. Coordinates in space refer to the images' frame of reference. Planes of a 2-D image are in pixels, and figures on other images and frames are
  * left out.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_FIGURES_H
@@ -37,7 +37,7 @@ bool object_figure_is_elsewhere(const struct object_figures *figures, const stru
 /*
  * Fills a mask of all planes. Codes: those of kernels_mask_contours(); OBJECT_OTHER_FRAME,
  * OBJECT_OTHER_SERIES for an image that is not a plane, SEED_OUTSIDE, FIGURE_UNSUPPORTED,
- * OUT_OF_MEMORY.
+ * SIZE_IMPLAUSIBLE for more than LIMIT_ROI_POINTS points on all planes, OUT_OF_MEMORY.
  */
 int object_figures_draw(const struct object_figures *figures, uint64_t *bits, struct object_figured *figured,
                         struct error *error);
