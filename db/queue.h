@@ -902,6 +902,7 @@ struct queue_delivery {
     int64_t confirmed;
     char *confirmed_digest;
     char *accepted_digest; /* likewise, of the files that a person released, or "" */
+    int64_t issuers;       /* known issuers of the Patient ID of its series */
     char *source;          /* SERIES_UID.PIPELINE.JOB, for the name of such a file in a folder */
 };
 
@@ -1023,6 +1024,11 @@ struct queue_configuration {
 
 /* Stores the result and, except at start, the event RELOAD or RELOAD_FAILED. */
 int queue_set_configuration(struct queue *queue, const struct queue_configuration *is, int64_t now_ms);
+
+/* Returns 1 if the fingerprint is that of the known key of pseudonyms, 0 if not, or -errno. The first one becomes known. */
+int queue_check_key(struct queue *queue, const char *fingerprint);
+/* Makes another key the known one, with an event. */
+int queue_replace_key(struct queue *queue, const char *fingerprint, int64_t now_ms);
 
 /*
  * Makes one block of coded histograms (pattern_blocks.c) if enough rows have none, or a block again that lost rows. Sets

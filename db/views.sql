@@ -785,8 +785,8 @@ SELECT 'undelivered:' || destination, 'attention', min(coalesce(started_at, crea
 FROM delivery WHERE state = 'FAILED' GROUP BY destination
 UNION ALL
 SELECT 'delivery_review:' || destination, 'attention', min(started_at), max(started_at), 1,
-    printf('%d result%s for %s may show text that identifies the patient, and wait%s for a review', count(*),
-        iif(count(*) = 1, '', 's'), destination, iif(count(*) = 1, 's', ''))
+    printf('%d de-identified cop%s for %s wait%s for a review', count(*), iif(count(*) = 1, 'y', 'ies'), destination,
+        iif(count(*) = 1, 's', ''))
 FROM delivery WHERE state = 'REVIEW' GROUP BY destination
 UNION ALL
 -- A job that another one has replaced needs no attention.

@@ -1,7 +1,7 @@
 /*
  * main.c - noctuled: the daemon, or one of its children (role.h).
  *
- *     noctuled [--config FILE] [--root DIR] [--new-database]
+ *     noctuled [--config FILE] [--root DIR] [--new-database] [--new-identifier-key]
  *     noctuled --role NAME --slot N --config FILE [--device NAME --share N]   (daemon)
  */
 #include "config/config.h"
@@ -23,7 +23,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-static const char usage[] = "usage: noctuled [--config FILE] [--root DIR] [--new-database]\n"
+static const char usage[] = "usage: noctuled [--config FILE] [--root DIR] [--new-database] [--new-identifier-key]\n"
                             "\n"
                             "Receives DICOM series, segments them and stores the results until it is stopped.\n"
                             "\n"
@@ -31,6 +31,8 @@ static const char usage[] = "usage: noctuled [--config FILE] [--root DIR] [--new
                             "                     " DAEMON_CONFIG ")\n"
                             "  -r, --root DIR     root folder, in place of the configured one\n"
                             "      --new-database create a new database in place of a lost one\n"
+                            "      --new-identifier-key\n"
+                            "                     accept another identifier.key, or create it in place of a lost one\n"
                             "  -h, --help         print this text\n"
                             "  -V, --version      print the version\n"
                             "\n"
@@ -114,7 +116,7 @@ main(int argc, char **argv)
     const char *named = daemon_line_config(line.config_file, getenv(DAEMON_CONFIG_VARIABLE));
     line.config_file = named ? named : DAEMON_CONFIG;
     const struct daemon_options options = {
-        .config_file = line.config_file, .root = line.root, .new_database = line.new_database};
+        .config_file = line.config_file, .root = line.root, .new_database = line.new_database, .new_key = line.new_key};
     signal(SIGPIPE, SIG_IGN); /* writing to a closed connection must be an errno */
     umask(027);
     atexit(end_for_library);

@@ -1,4 +1,4 @@
-/* configuration.c - the configuration in force and the last refused one. Events have the history. */
+/* configuration.c - the configuration in force and the last refused one, and the known key. Events have the history. */
 #include "db/queue/edges.h"
 
 #include <errno.h>
@@ -47,4 +47,33 @@ queue_set_configuration(struct queue *queue, const struct queue_configuration *i
     if (rc == 0 && strcmp(is->cause, "start") != 0)
         rc = configuration_note(queue, is, now_ms);
     return queue_leave(queue, rc);
+}
+
+int
+queue_check_key(struct queue *queue, const char *fingerprint)
+{
+    int64_t known;
+    int rc = database_get(&queue->db, "SELECT fingerprint = ? FROM identifier_key WHERE id = 1",
+                          VALUES(value_text(fingerprint)), &known);
+    if (rc)
+        return rc < 0 ? rc : (int)known;
+    rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = queue_leave(
+        queue, database_run(&queue->db, "INSERT INTO identifier_key VALUES (1, ?)", VALUES(value_text(fingerprint))));
+    return rc < 0 ? rc : 1;
+}
+
+int
+queue_replace_key(struct queue *queue, const char *fingerprint, int64_t now_ms)
+{
+    const struct queue_event event = {.kind = "IDENTIFIER_KEY_REPLACED",
+                                      .detail = "noctuled --new-identifier-key: identifier.key is another one"};
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = database_run(&queue->db, "UPDATE identifier_key SET fingerprint = ? WHERE id = 1",
+                      VALUES(value_text(fingerprint)));
+    return queue_leave(queue, rc < 0 ? rc : queue_add_event(queue, &event, now_ms));
 }

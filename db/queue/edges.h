@@ -144,6 +144,10 @@ int review_expect_current(struct queue *queue, const struct edge_row *row);
     FIELD(INT64, confirmed, "confirmed")                                                                               \
     FIELD(TEXT, confirmed_digest, "confirmed_digest")                                                                  \
     FIELD(TEXT, accepted_digest, "iif(accepted, held_digest, '')")                                                     \
+    FIELD(INT64, issuers,                                                                                              \
+          "(SELECT count(DISTINCT o.patient_issuer) FROM job j JOIN series s ON s.id = j.series_id "                   \
+          "JOIN series o ON o.patient_id = s.patient_id AND o.patient_id <> '' "                                       \
+          "WHERE j.id = job_id AND o.patient_issuer <> '')")                                                           \
     FIELD(TEXT, source,                                                                                                \
           "(SELECT s.series_uid || '.' || j.pipeline || '.' || j.id "                                                  \
           "FROM job j JOIN series s ON s.id = j.series_id WHERE j.id = job_id)")

@@ -663,8 +663,7 @@ const struct cli_command cli_accept = {
                                            {"dry-run", 0, &cli_flag, CLI_AT(struct rejection, dry_run),
                                             .help = "list the results without accepting them"},
                                            {"delivery", 0, &cli_flag, CLI_AT(struct rejection, delivery),
-                                            .help = "the numbers are of deliveries: send these files although they may "
-                                                    "show text"},
+                                            .help = "the numbers are of deliveries: send these files"},
                                            {0}},
     .size = sizeof(struct rejection),
     JOBS(0),

@@ -23,11 +23,17 @@ enum daemon_action
 daemon_line_parse(int argc, char **argv, struct daemon_line *line)
 {
     static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'}, {"root", required_argument, NULL, 'r'},
-        {"role", required_argument, NULL, 'R'},   {"slot", required_argument, NULL, 'S'},
-        {"device", required_argument, NULL, 'D'}, {"share", required_argument, NULL, 'H'},
-        {"help", no_argument, NULL, 'h'},         {"version", no_argument, NULL, 'V'},
-        {"new-database", no_argument, NULL, 'B'}, {NULL, 0, NULL, 0},
+        {"config", required_argument, NULL, 'c'},
+        {"root", required_argument, NULL, 'r'},
+        {"role", required_argument, NULL, 'R'},
+        {"slot", required_argument, NULL, 'S'},
+        {"device", required_argument, NULL, 'D'},
+        {"share", required_argument, NULL, 'H'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {"new-database", no_argument, NULL, 'B'},
+        {"new-identifier-key", no_argument, NULL, 'K'},
+        {NULL, 0, NULL, 0},
     };
     int option;
     *line = (struct daemon_line){.device = "cpu", .share = 1};
@@ -43,6 +49,8 @@ daemon_line_parse(int argc, char **argv, struct daemon_line *line)
             line->device = optarg;
         else if (option == 'B')
             line->new_database = true;
+        else if (option == 'K')
+            line->new_key = true;
         else if (option == 'h')
             return DAEMON_HELP;
         else if (option == 'V')

@@ -16,7 +16,7 @@ struct daemon_line {
     const char *role;        /* of a child; NULL: the process is the daemon */
     const char *device;
     int slot, share;
-    bool new_database;
+    bool new_database, new_key;
 };
 
 enum daemon_action { DAEMON_RUN, DAEMON_HELP, DAEMON_SHOW_VERSION, DAEMON_WRONG };

@@ -83,6 +83,22 @@ pseudonym_of(const struct pseudonym_key *key, const char *identifier, char word[
 }
 
 int
+pseudonym_key_fingerprint(const struct pseudonym_key *key, char word[PSEUDONYM_SIZE])
+{
+    return pseudonym_of(key, "fingerprint of " LAYOUT_PSEUDONYM_KEY, word);
+}
+
+int
+pseudonym_refuse_key(struct error *error)
+{
+    return error_set(error, -ENOKEY, CODE_IDENTIFIER_KEY_CHANGED,
+                     LAYOUT_PSEUDONYM_KEY
+                     " is missing, or not the key of this database: later de-identified copies would have other pseudonyms and "
+                     "UIDs than earlier ones. Restore the key and start noctuled again (operations.md, Backup); or start it "
+                     "once with --new-identifier-key, and tell the recipients of copies.");
+}
+
+int
 pseudonym_of_series(const struct pseudonym_key *key, enum conf_identifiers form, struct series_about *about)
 {
     char word[PSEUDONYM_SIZE];

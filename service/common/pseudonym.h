@@ -7,6 +7,7 @@
 #ifndef NOCTULE_SERVICE_COMMON_PSEUDONYM_H
 #define NOCTULE_SERVICE_COMMON_PSEUDONYM_H
 
+#include "base/error.h"
 #include "base/series_about.h"
 #include "config/config.h"
 
@@ -32,6 +33,12 @@ int pseudonym_digest(const void *key, const char *text, uint8_t digest[PSEUDONYM
 
 /* Computes the pseudonym of an identifier; "" stays "". */
 int pseudonym_of(const struct pseudonym_key *key, const char *identifier, char word[PSEUDONYM_SIZE]);
+
+/* Computes the fingerprint of the key: the pseudonym of a fixed text. The database keeps it, to notice another key. */
+int pseudonym_key_fingerprint(const struct pseudonym_key *key, char word[PSEUDONYM_SIZE]);
+
+/* Sets the error IDENTIFIER_KEY_CHANGED. Returns -ENOKEY. */
+int pseudonym_refuse_key(struct error *error);
 
 /* Changes the identifying search fields of a series to the form that `identifiers` requires. */
 int pseudonym_of_series(const struct pseudonym_key *key, enum conf_identifiers form, struct series_about *about);

@@ -73,6 +73,8 @@ struct core {
     int web;                                           /* slot, empty if no web UI is configured; -1: not added yet */
     struct receiver_state reception;
     struct pseudonym_key pseudonym_key;
+    char key_fingerprint[PSEUDONYM_SIZE];
+    bool key_changed; /* the database knows another one: no de-identified copy may leave */
     struct config_watch config_watch;
     bool receiver_paused; /* PAUSE was sent */
     bool draining;

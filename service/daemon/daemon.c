@@ -452,6 +452,16 @@ daemon_take_config(struct daemon *daemon, struct conf *fresh)
     notifications_reload(core->notifications);
 }
 
+/* Returns whether a destination gets de-identified copies. */
+static bool
+daemon_deidentifies(const struct conf *conf)
+{
+    bool any = false;
+    for (size_t i = 0; i < conf->destination_count; i++)
+        any = any || conf->destinations[i].deidentify;
+    return any;
+}
+
 /* Reads the configuration again and records the outcome. Returns 0, or -errno with the reason if the old one stays in
  * force. */
 static int
@@ -467,6 +477,8 @@ daemon_reload(struct daemon *daemon, const char *cause, const char *by, struct e
     if (is_read && strcmp(fresh->root, core->conf->root) != 0)
         rc = error_set(error, -EINVAL, CODE_NONE, "root cannot change while noctuled runs (%s to %s)", core->conf->root,
                        fresh->root);
+    else if (is_read && core->key_changed && daemon_deidentifies(fresh))
+        rc = pseudonym_refuse_key(error);
     else if (is_read && (rc = configured_write(&daemon->configured, daemon->root, fresh)))
         error_set(error, rc, CODE_NONE, "the configuration cannot be written for the child processes: %s",
                   strerror(-rc));
@@ -794,6 +806,38 @@ daemon_rebuild_database(struct daemon *daemon)
 }
 
 static int
+daemon_refuse_key(const struct daemon *daemon)
+{
+    struct error error;
+    const int rc = pseudonym_refuse_key(&error);
+    log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("file", LAYOUT_PSEUDONYM_KEY),
+              LOG_STR("code", code_name(error.code)), LOG_STR("reason", error.message));
+    return rc;
+}
+
+/* Compares the key of pseudonyms with the one that the database knows. Without de-identified copies, another one is only
+ * reported: hashed identifiers change with it. */
+static int
+daemon_check_key(struct daemon *daemon)
+{
+    struct core *core = &daemon->core;
+    int rc = queue_check_key(core->queue, core->key_fingerprint);
+    if (rc == 0 && daemon->options->new_key &&
+        queue_replace_key(core->queue, core->key_fingerprint, clock_unix_ms()) == 0)
+        rc = 1;
+    core->key_changed = rc == 0;
+    if (rc < 0)
+        log_warn("root.key_not_stored", LOG_STR("file", LAYOUT_PSEUDONYM_KEY), LOG_STR("error", strerror(-rc)));
+    if (!core->key_changed)
+        return 0;
+    if (daemon_deidentifies(core->conf))
+        return daemon_refuse_key(daemon);
+    log_warn("root.key_changed", LOG_STR("root", daemon->root), LOG_STR("file", LAYOUT_PSEUDONYM_KEY),
+             LOG_STR("code", code_name(CODE_IDENTIFIER_KEY_CHANGED)));
+    return 0;
+}
+
+static int
 daemon_run_with_queue(struct daemon *daemon)
 {
     struct error error;
@@ -813,7 +857,8 @@ daemon_run_with_queue(struct daemon *daemon)
     if (rc)
         log_warn("root.not_marked", LOG_STR("file", LAYOUT_DATABASE_MADE), LOG_STR("error", strerror(-rc)));
     daemon_rebuild_database(daemon);
-    int status = daemon_run(daemon);
+    rc = daemon_check_key(daemon);
+    int status = rc ? daemon_status(rc, EX_CANTCREAT) : daemon_run(daemon);
     queue_close(daemon->core.queue);
     return status;
 }
@@ -823,19 +868,18 @@ daemon_run_with_queue(struct daemon *daemon)
 static int
 daemon_open_key(struct daemon *daemon)
 {
-    const struct conf *conf = daemon->core.conf;
-    bool is_needed = false;
-    for (size_t i = 0; i < conf->destination_count; i++)
-        is_needed = is_needed || conf->destinations[i].deidentify;
-    const bool makes = !is_needed || !layout_had_database(daemon->root);
-    const int rc = makes ? pseudonym_key_make(daemon->root, &daemon->core.pseudonym_key)
-                         : pseudonym_key_read(daemon->root, &daemon->core.pseudonym_key);
+    struct core *core = &daemon->core;
+    const bool makes =
+        daemon->options->new_key || !daemon_deidentifies(core->conf) || !layout_had_database(daemon->root);
+    int rc = makes ? pseudonym_key_make(daemon->root, &core->pseudonym_key)
+                   : pseudonym_key_read(daemon->root, &core->pseudonym_key);
+    if (rc == -ENOENT && !makes)
+        return daemon_refuse_key(daemon);
+    if (!rc)
+        rc = pseudonym_key_fingerprint(&core->pseudonym_key, core->key_fingerprint);
     if (rc)
         log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("file", LAYOUT_PSEUDONYM_KEY),
-                  LOG_STR("reason", rc == -ENOENT && !makes
-                                        ? "the key is lost, and a new one would give each patient another pseudonym in "
-                                          "de-identified copies: restore it (operations.md, Backup)"
-                                        : strerror(-rc)));
+                  LOG_STR("reason", strerror(-rc)));
     return rc;
 }
 

@@ -13,6 +13,7 @@ struct daemon_options {
     const char *config_file;
     const char *root;  /* replaces the configured root; NULL: keep it */
     bool new_database; /* create one in place of a lost database */
+    bool new_key;      /* accept another key of pseudonyms, or create it in place of a lost one */
 };
 
 /* Runs until a signal ends it. Returns the exit status: 0 after a clean stop, EXIT_CONFIG, EXIT_DATABASE, EXIT_LOST,

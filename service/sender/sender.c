@@ -15,6 +15,7 @@
 #include "service/sender/sender_images.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
@@ -32,7 +33,7 @@
 struct sender_task {
     struct sender_task *next;
     int64_t delivery;
-    int64_t confirmed;
+    int64_t confirmed, issuers;
     char *kind, *file, *source, *name, *sop_class, *sop_instance, *digest, *accepted; /* as of DELIVER */
 };
 
@@ -62,7 +63,7 @@ struct send_attempt {
     int32_t store_status;
     enum proto_commitment commitment;
     char transaction[DICOM_UID_SIZE];
-    char held[SENDER_CHAIN]; /* of files that may show text, or "" */
+    char held[SENDER_CHAIN]; /* of files that a person must review, or "" */
 };
 
 /* ------------------------------------------------------------------------------- sending ---- */
@@ -457,6 +458,37 @@ check_images(struct sender *sender, const struct sender_images *images, struct e
                      images->count, found, first.message);
 }
 
+/* Returns whether copies of two persons could have the same pseudonym, which follows from the Patient ID alone. */
+static bool
+is_shared_id(const struct sender *sender, const struct sender_task *task)
+{
+    return sender->options.destination->deidentify && !sender->cleaning.how.no_patient && task->issuers > 1;
+}
+
+/* Computes the digest that a person releases: of files, and of the number of issuers if there are several. */
+static int
+digest_release(const struct sender *sender, const struct sender_task *task, const char files[SENDER_CHAIN],
+               char release[SENDER_CHAIN])
+{
+    char issuers[32];
+    snprintf(issuers, sizeof issuers, "issuers %" PRId64, task->issuers);
+    memcpy(release, files, SENDER_CHAIN);
+    return is_shared_id(sender, task) ? sender_chain_add(sender->options.key, issuers, release) : 0;
+}
+
+/* Refuses copies if the patient may be two persons, after a check for text with this result. */
+static int
+check_issuers(const struct sender *sender, const struct sender_task *task, int rc, struct error *error)
+{
+    if (!is_shared_id(sender, task) || (rc && error->code != CODE_BURNED_IN_TEXT))
+        return rc;
+    const struct error text = *error;
+    return error_set(error, -EBADMSG, rc ? CODE_BURNED_IN_TEXT : CODE_ISSUERS_DIFFER,
+                     "%.250s%sImages of this Patient ID have %" PRId64
+                     " different issuers (0010,0021). If they are of two persons, the copies show them as one.",
+                     rc ? text.message : "", rc ? " Also: " : "", task->issuers);
+}
+
 static void
 send_confirmed(const struct sender *sender, const struct sender_task *task, size_t count, const char *digest)
 {
@@ -464,6 +496,14 @@ send_confirmed(const struct sender *sender, const struct sender_task *task, size
     message_write_images(
         &writer, &(struct message_images){.delivery = task->delivery, .confirmed = (int64_t)count, .digest = digest});
     sender->options.events.frame(sender->options.events.context, &writer);
+}
+
+/* Sets the digest of a delivery that a person must review. */
+static void
+hold(struct send_attempt *attempt, const char release[SENDER_CHAIN])
+{
+    if (attempt->error.code == CODE_BURNED_IN_TEXT || attempt->error.code == CODE_ISSUERS_DIFFER)
+        memcpy(attempt->held, release, SENDER_CHAIN);
 }
 
 static enum dicom_outcome
@@ -492,7 +532,7 @@ static enum dicom_outcome
 send_images(struct sender *sender, const struct sender_task *task, const struct sender_images *images,
             struct send_attempt *attempt)
 {
-    char chain[SENDER_CHAIN], whole[SENDER_CHAIN];
+    char chain[SENDER_CHAIN], whole[SENDER_CHAIN], release[SENDER_CHAIN];
     size_t first = 0;
     int rc = sender_chain_begin(sender->options.destination, &sender->cleaning.how, sender->options.key, chain);
     memcpy(whole, chain, sizeof whole);
@@ -503,13 +543,17 @@ send_images(struct sender *sender, const struct sender_task *task, const struct 
             memcpy(chain, whole, sizeof chain);
         }
     }
-    if (rc)
+    if (rc == 0)
+        rc = digest_release(sender, task, whole, release);
+    if (rc) {
         error_set_system(&attempt->error, rc, "list the images");
-    const bool released = strcmp(whole, task->accepted) == 0;
-    if (rc == 0 && sender->options.destination->deidentify && !released) {
+        return dicom_outcome_of(attempt->error.code, &attempt->answer);
+    }
+    const bool released = strcmp(release, task->accepted) == 0;
+    if (sender->options.destination->deidentify && !released) {
         rc = check_images(sender, images, &attempt->error);
-        if (rc && attempt->error.code == CODE_BURNED_IN_TEXT)
-            memcpy(attempt->held, whole, sizeof whole);
+        rc = check_issuers(sender, task, rc, &attempt->error);
+        hold(attempt, release);
     }
     if (rc)
         return dicom_outcome_of(attempt->error.code, &attempt->answer);
@@ -531,21 +575,28 @@ send_images(struct sender *sender, const struct sender_task *task, const struct 
     return outcome;
 }
 
-/* Delivers one object or file. A copy that may show text is held, until a person released this file. */
+/* Delivers one object or file. A copy that may show text, or be of two patients, is held until a person released this file. */
 static enum dicom_outcome
 send_one(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
-    char chain[SENDER_CHAIN];
+    char chain[SENDER_CHAIN], release[SENDER_CHAIN];
     int rc = sender_chain_begin(sender->options.destination, &sender->cleaning.how, sender->options.key, chain);
     if (rc == 0)
         rc = sender_chain_add(sender->options.key, task->file, chain);
+    if (rc == 0)
+        rc = digest_release(sender, task, chain, release);
     if (rc) {
         error_set_system(&attempt->error, rc, "name the file");
         return dicom_outcome_of(attempt->error.code, &attempt->answer);
     }
-    const enum dicom_outcome outcome = send_copy(sender, task, strcmp(chain, task->accepted) == 0, attempt);
-    if (attempt->error.code == CODE_BURNED_IN_TEXT)
-        memcpy(attempt->held, chain, sizeof chain);
+    const bool released = strcmp(release, task->accepted) == 0;
+    if (!released && is_shared_id(sender, task)) {
+        rc = *task->sop_instance ? deidentify_check(task->file, &attempt->error) : 0;
+        rc = check_issuers(sender, task, rc, &attempt->error);
+    }
+    const enum dicom_outcome outcome =
+        rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : send_copy(sender, task, released, attempt);
+    hold(attempt, release);
     return outcome;
 }
 
@@ -715,6 +766,7 @@ sender_deliver(struct sender *sender, const struct message_deliver *order)
     task->sop_class = strdup(order->sop_class);
     task->sop_instance = strdup(order->sop_instance);
     task->confirmed = order->confirmed;
+    task->issuers = order->issuers;
     task->digest = strdup(order->digest);
     task->accepted = strdup(order->accepted);
     if (!task->kind || !task->file || !task->source || !task->name || !task->sop_class || !task->sop_instance ||

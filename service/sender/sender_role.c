@@ -42,8 +42,8 @@ struct sender_process {
     uv_loop_t loop;
     uv_async_t news; /* frames were queued, or a sender ended */
     struct settings *settings;
-    struct pseudonym_key key; /* of de-identified copies, if has_key */
-    bool has_key;
+    struct pseudonym_key key;         /* of de-identified copies */
+    char fingerprint[PSEUDONYM_SIZE]; /* "": there is no key */
     struct sender_entry *entries;
     struct pull_archive archive;
     pthread_mutex_t mutex;
@@ -136,8 +136,6 @@ open_entry(struct sender_process *process, const struct conf_destination *destin
         *out = entry->sender;
         return 0;
     }
-    if (destination->deidentify && !process->has_key)
-        return -ENOKEY;
     entry = calloc(1, sizeof *entry);
     if (!entry)
         return -ENOMEM;
@@ -162,6 +160,22 @@ open_entry(struct sender_process *process, const struct conf_destination *destin
     return 0;
 }
 
+/* Reports a delivery that did not start. */
+static void
+send_untried(struct sender_process *process, int64_t delivery, enum proto_delivery outcome, enum code code,
+             const char *why)
+{
+    struct proto_writer writer;
+    const struct message_delivered untried = {.delivery = delivery,
+                                              .outcome = outcome,
+                                              .dimse_status = -1,
+                                              .code = code,
+                                              .message = why,
+                                              .commitment = PROTO_COMMITMENT_NONE};
+    message_write_delivered(&writer, &untried);
+    child_send(&process->child, &writer);
+}
+
 static bool
 is_file_name(const char *name)
 {
@@ -173,7 +187,7 @@ static void
 handle_deliver(struct sender_process *process, struct proto_reader *reader)
 {
     struct message_deliver message;
-    struct proto_writer writer;
+    struct error reason;
     struct sender *sender;
     if (message_read_deliver(reader, &message) != 0)
         return;
@@ -181,24 +195,20 @@ handle_deliver(struct sender_process *process, struct proto_reader *reader)
     const bool is_object = text_is_uid(message.sop_class) && text_is_uid(message.sop_instance);
     const bool is_images = strcmp(message.kind, CONF_KIND_IMAGES) == 0;
     const bool is_file = is_file_name(message.name) && is_file_name(message.source);
-    if (*message.file != '/' || (!is_object && !is_file) || message.confirmed < 0) { /* the UID becomes a file name */
+    if (message.confirmed < 0 || message.issuers < 0 || *message.file != '/' ||
+        (!is_object && !is_file)) { /* the UID becomes a file name */
         reader->error = -EBADMSG;
         return;
     }
     /* RELOAD removed its destination, or replaced a folder by an AE, or the process is ending. */
     if (!destination || (!is_object && !is_images && !destination->folder) || process->child.draining) {
-        const struct message_delivered untried = {
-            .delivery = message.delivery,
-            .outcome = PROTO_DELIVERY_RETURNED,
-            .dimse_status = -1,
-            .code = CODE_RETURNED,
-            .message = "It was not tried: the destination is gone, or the courier is ending.",
-            .commitment = PROTO_COMMITMENT_NONE,
-        };
-        message_write_delivered(&writer, &untried);
-        child_send(&process->child, &writer);
+        send_untried(process, message.delivery, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
+                     "It was not tried: the destination is gone, or the courier is ending.");
+    } else if (destination->deidentify && (!*process->fingerprint || strcmp(process->fingerprint, message.key) != 0)) {
+        pseudonym_refuse_key(&reason);
+        send_untried(process, message.delivery, PROTO_DELIVERY_TRANSIENT, reason.code, reason.message);
     } else if (open_entry(process, destination, &sender) != 0 || sender_deliver(sender, &message) != 0) {
-        child_fail(&process->child, "no memory, thread or key for a delivery");
+        child_fail(&process->child, "no memory or thread for a delivery");
     }
 }
 
@@ -308,7 +318,9 @@ sender_main(const struct role_args *args)
     if (reason.code != CODE_NONE) /* unusable certificates affect only destinations with TLS */
         log_error("courier.tls", LOG_STR("code", code_name(reason.code)), LOG_STR("message", reason.message));
     /* Before the process is confined: no role may open the key later. */
-    process.has_key = pseudonym_key_read(process.settings->conf->root, &process.key) == 0;
+    if (pseudonym_key_read(process.settings->conf->root, &process.key) != 0 ||
+        pseudonym_key_fingerprint(&process.key, process.fingerprint) != 0)
+        process.fingerprint[0] = '\0';
     error = confine_self(CONFINE_COURIER, process.settings->conf);
     if (!error)
         error = sender_role_run(&process);

@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 
 import highdicom
@@ -779,18 +780,181 @@ def test_a_follow_up_has_the_same_patient_after_a_restart(daemon, tmp_path):
     assert days[1] - days[0] == numpy.timedelta64(92, "D")
 
 
-def test_a_lost_key_is_not_replaced(daemon, tmp_path):
-    """Later copies would not fit the earlier ones. A person may make another key."""
+def refuses_key(d):
+    """Starts a service that does not accept its key, and changes no file of it."""
+    key = d.root / "identifier.key"
+    before = key.read_bytes() if key.exists() else None
+    result = subprocess.run([d.programs / "noctuled", "--config", d.config], text=True, capture_output=True, timeout=60)
+    told = result.stdout + result.stderr
+    assert result.returncode == 73 and "code=IDENTIFIER_KEY_CHANGED" in told and "--new-identifier-key" in told, told
+    return (key.read_bytes() if key.exists() else None) == before
+
+
+def key_events(d):
+    return len(d.query("SELECT 1 FROM v_events WHERE kind = 'IDENTIFIER_KEY_REPLACED'"))
+
+
+def test_a_lost_or_another_key_is_accepted_on_purpose_only(daemon, tmp_path):
+    """Later copies would not fit the earlier ones."""
     d = service(daemon, tmp_path, results='"seg"').start()
     drop(named_series(tmp_path), d.inbox)
     wait_states(d, ("TRIAL", "SENT"), ("TRIAL", "SENT"))
+    (first,) = {pydicom.dcmread(path).PatientID for path in objects(tmp_path / "trial")}
+    d.stop()
+    key, other = d.root / "identifier.key", bytes(range(32))
+    known = key.read_bytes()
+    database = b"".join(path.read_bytes() for path in d.root.glob("noctule.db*"))
+    assert known not in database and known.hex().encode() not in database.lower()
+    key.write_bytes(other)
+    assert refuses_key(d)
+    key.unlink()
+    assert refuses_key(d)
+    key.write_bytes(known)
+    d.start(arguments=["--new-identifier-key"])  # no effect
+    assert key_events(d) == 0
+    d.stop()
+    key.write_bytes(other)
+    d.start(arguments=["--new-identifier-key"])
+    assert key_events(d) == 1 and key.read_bytes() == other
+    drop(named_series(tmp_path, 2), d.inbox)
+    wait_for(lambda: [row["state"] for row in deliveries(d)] == ["SENT"] * 4, 60, "all deliveries")
+    assert len({pydicom.dcmread(path).PatientID for path in objects(tmp_path / "trial")} - {first}) == 1
+    d.stop()
+    d.start()
+    d.stop()
+    key.write_bytes(known)
+    assert refuses_key(d)
+    key.unlink()
+    d.start(arguments=["--new-identifier-key"])
+    assert key_events(d) == 2 and len(key.read_bytes()) == 32 and key.read_bytes() not in (known, other)
+
+
+def test_an_upgrade_knows_the_present_key(daemon, tmp_path):
+    d = service(daemon, tmp_path, results='"seg"').start()
     d.stop()
     key = d.root / "identifier.key"
-    key.unlink()
-    result = subprocess.run([d.programs / "noctuled", "--config", d.config], text=True, capture_output=True, timeout=60)
-    assert result.returncode == 73 and "the key is lost" in result.stdout + result.stderr and not key.exists()
+    with contextlib.closing(sqlite3.connect(d.root / "noctule.db")) as db:
+        ((version,),) = db.execute("PRAGMA user_version")
+        db.executescript("DROP TABLE identifier_key; PRAGMA user_version = 52;")
+    assert version >= 53
+    d.start()
+    assert key_events(d) == 0
+    d.stop()
+    key.write_bytes(bytes(range(32)))
+    assert refuses_key(d)
+
+
+def test_a_key_that_is_replaced_in_service_makes_no_copy(daemon, tmp_path):
+    """The sender starts with the first delivery, and reads the key then."""
+    d = service(daemon, tmp_path, results='"seg"').start()
+    key = d.root / "identifier.key"
+    known = key.read_bytes()
+    key.write_bytes(bytes(range(32)))
+    drop(named_series(tmp_path), d.inbox)
+    wait_for(lambda: [(row["state"], row["code"]) for row in deliveries(d)] == [("DELAYED", "IDENTIFIER_KEY_CHANGED")] * 2, 60,
+             "the refusals")
+    assert objects(tmp_path / "trial") == []
+    d.stop()
+    assert refuses_key(d)
+    key.write_bytes(known)
+    d.start()
+    assert d.ctl("resend", "--destination", "TRIAL").returncode == 0
+    wait_states(d, ("TRIAL", "SENT"), ("TRIAL", "SENT"))
+
+
+def test_another_key_is_reported_and_no_copy_is_added_later(daemon, tmp_path):
+    """Without de-identified copies the service starts. A reload does not add them."""
+    d = daemon(quiet=60.0).start()
+    plain = d.config.read_text()
+    d.stop()
+    key = d.root / "identifier.key"
+    known = key.read_bytes()
     key.write_bytes(bytes(range(32)))
     d.start()
+    d.wait_log("event=root.key_changed")
+    (tmp_path / "trial").mkdir()
+    d.config.write_text(plain + destinations(TRIAL.format(folder=tmp_path / "trial", more="", setting=setting(()))))
+    told = d.ctl("reload", check=False)
+    assert told.returncode != 0 and "identifier.key" in told.stderr
+    d.stop()
+    assert refuses_key(d)
+    key.write_bytes(known)
+    d.start()
+
+
+def of_issuer(d, tmp_path, seed, issuer, burned=False):
+    """Drops a series."""
+    files = named_series(tmp_path, seed)
+    for path in files:
+        dataset = pydicom.dcmread(path)
+        if issuer:
+            dataset.IssuerOfPatientID = issuer
+        if burned:
+            dataset.BurnedInAnnotation = "YES"
+        dataset.save_as(path)
+    drop(files, d.inbox / str(seed))
+
+
+def held_for(d):
+    return sorted((row["kind"], row["code"]) for row in deliveries(d) if row["state"] == "REVIEW")
+
+
+@pytest.mark.parametrize("identifiers", ["plain", "hashed"])
+def test_copies_of_an_id_of_two_issuers_wait_for_a_person(daemon, tmp_path, identifiers):
+    """Two persons, or one with two spellings of the issuer: the copies would have one pseudonym."""
+    d = service(daemon, tmp_path, 'takes = [ "seg", "nifti" ];', results='"seg", "nifti"', extra=f'identifiers = "{identifiers}";\n').start()
+    of_issuer(d, tmp_path, 1, "HOSPITAL")
+    of_issuer(d, tmp_path, 2, "")  # of no other issuer
+    count = 10  # of each series: SEG, three NIfTI files, images
+    wait_for(lambda: [row["state"] for row in deliveries(d)] == ["SENT"] * count, 90, "the deliveries")
+    before = objects(tmp_path / "trial")
+    assert len({pydicom.dcmread(path).PatientID for path in before if path.suffix == ".dcm"}) == 1
+    of_issuer(d, tmp_path, 3, "CLINIC")
+    kinds = sorted(row["kind"] for row in deliveries(d) if row["job"] == 1)
+    wait_for(lambda: [kind for kind, _ in held_for(d)] == kinds, 90, "all deliveries held")
+    assert {code for _, code in held_for(d)} == {"ISSUERS_DIFFER"} and objects(tmp_path / "trial") == before
+    held_ids = [row["delivery"] for row in deliveries(d)][count:]
+    (message,) = {row["message"] for row in deliveries(d)[count:]}
+    assert "2 different issuers" in message and "HOSPITAL" not in message and "CLINIC" not in message
+    assert "2 different issuers" in d.ctl("review").stdout and "delivery_review" in d.ctl("status", "--json", check=False).stdout
+    d.ctl("reject", "--delivery", str(held_ids[0]), "another person")
+    for number in held_ids[1:]:
+        d.ctl("accept", "--delivery", str(number))
+    wait_for(lambda: {row["state"] for row in deliveries(d)[count + 1:]} == {"SENT"}, 60, "the accepted deliveries")
+    assert deliveries(d)[count]["state"] == "CANCELLED" and len(objects(tmp_path / "trial")) > len(before)
+    # The decision was on two issuers.
+    assert d.ctl("resend", str(held_ids[1])).returncode == 0
+    wait_for(lambda: deliveries(d)[count + 1]["state"] == "SENT", 60, "the delivery again")
+    of_issuer(d, tmp_path, 4, "")  # of either of them
+    wait_for(lambda: [kind for kind, _ in held_for(d)] == kinds, 90, "the deliveries of the fourth series")
+    of_issuer(d, tmp_path, 5, "PRACTICE")
+    wait_for(lambda: [kind for kind, _ in held_for(d)] == sorted(kinds * 2), 90, "the deliveries of the fifth series")
+    assert d.ctl("resend", str(held_ids[1])).returncode == 0
+    wait_for(lambda: deliveries(d)[count + 1]["state"] == "REVIEW", 60, "the delivery, of three issuers")
+    assert "3 different issuers" in deliveries(d)[count + 1]["message"]
+
+
+def test_a_release_is_of_both_reasons(daemon, tmp_path):
+    d = service(daemon, tmp_path, results='"seg"').start()
+    of_issuer(d, tmp_path, 1, "HOSPITAL")
+    wait_states(d, ("TRIAL", "SENT"), ("TRIAL", "SENT"))
+    of_issuer(d, tmp_path, 2, "CLINIC", burned=True)
+    wait_for(lambda: held_for(d) == [("images", "BURNED_IN_TEXT"), ("seg", "ISSUERS_DIFFER")], 90, "both reasons")
+    images = next(row for row in deliveries(d) if row["code"] == "BURNED_IN_TEXT")
+    assert "may show text" in images["message"] and "2 different issuers" in images["message"]
+    d.ctl("accept", "--delivery", str(images["delivery"]))
+    wait_for(lambda: held_for(d) == [("seg", "ISSUERS_DIFFER")], 60, "the release")
+    wait_for(lambda: [row["state"] for row in deliveries(d)].count("SENT") == 3, 60, "the images")
+
+
+def test_issuers_do_not_matter_for_copies_without_a_patient(daemon, tmp_path):
+    (tmp_path / "trial").mkdir()
+    destination = TRIAL.format(folder=tmp_path / "trial", more="", setting=setting((), 'patient = "empty";'))
+    d = daemon(quiet=60.0, pipeline_extra=f'deliver = [ "TRIAL" ]; results = [ "seg" ]; {MEASURED}', extra=destinations(destination)).start()
+    of_issuer(d, tmp_path, 1, "HOSPITAL")
+    of_issuer(d, tmp_path, 2, "CLINIC")
+    wait_for(lambda: [row["state"] for row in deliveries(d)] == ["SENT"] * 4, 90, "the deliveries")
+    assert {pydicom.dcmread(path).PatientID for path in objects(tmp_path / "trial")} == {""}
 
 
 def test_an_archive_gets_images_and_copies(daemon, tmp_path):

@@ -110,7 +110,7 @@ class Sender:
         meta = pydicom.dcmread(path, stop_before_pixels=True).file_meta
         self.deliveries += 1
         self.peer.send("DELIVER", self.deliveries, to, "seg", str(path), "", "", meta.MediaStorageSOPClassUID,
-                       meta.MediaStorageSOPInstanceUID, 0, "", "")
+                       meta.MediaStorageSOPInstanceUID, 0, "", "", "", 0)
         return self.deliveries
 
     def deliver(self, path, to="PACS", seconds=60, clock=None):
@@ -398,7 +398,7 @@ def test_a_missing_or_invalid_file_is_an_error(sender, tmp_path, seg):
         one = sender(destination(port=pacs.port))
         for number, path, outcome, code in ((1, tmp_path / "gone.dcm", TRANSIENT, "FILE_UNREADABLE"),
                                             (2, broken, PERMANENT, "NOT_DICOM")):
-            one.peer.send("DELIVER", number, "PACS", "seg", str(path), "", "", SegmentationStorage, "1.2.3", 0, "", "")
+            one.peer.send("DELIVER", number, "PACS", "seg", str(path), "", "", SegmentationStorage, "1.2.3", 0, "", "", "", 0)
             told = one.next("DELIVERED", delivery=number)
             assert (told["outcome"], told["code"]) == (outcome, code)
         one.deliveries = 2
@@ -600,10 +600,10 @@ def test_the_sender_sends_signs_of_life(sender, seg, tmp_path):
         assert one.next("DELIVERED", delivery=number)["outcome"] == SENT
 
 
-@pytest.mark.parametrize("frame", [("RUN", 1, "x"), ("DELIVER", 1, "PACS", "seg", "relative", "", "", "1.2", "1.2", 0, "", ""),
-                                   ("DELIVER", 1, "PACS", "seg", "/x", "", "", "1.2", "../../1", 0, "", ""),
-                                   ("DELIVER", 1, "PACS", "images", "/x", "1.2.lung.1", "1.2", "", "", -1, "", ""),
-                                   ("DELIVER", 1, "PACS", "nifti", "/x", "1.2.lung.1", "../x.nii.gz", "", "", 0, "", "")])
+@pytest.mark.parametrize("frame", [("RUN", 1, "x"), ("DELIVER", 1, "PACS", "seg", "relative", "", "", "1.2", "1.2", 0, "", "", "", 0),
+                                   ("DELIVER", 1, "PACS", "seg", "/x", "", "", "1.2", "../../1", 0, "", "", "", 0),
+                                   ("DELIVER", 1, "PACS", "images", "/x", "1.2.lung.1", "1.2", "", "", -1, "", "", "", 0),
+                                   ("DELIVER", 1, "PACS", "nifti", "/x", "1.2.lung.1", "../x.nii.gz", "", "", 0, "", "", "", 0)])
 def test_invalid_frames_end_the_sender(tmp_path, frame):
     one = Sender(tmp_path, destination(port=free_port()))
     one.peer.send(*frame)

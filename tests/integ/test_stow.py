@@ -319,7 +319,7 @@ def test_a_missing_file_is_an_error(sender, seg, service, tmp_path):  # noqa: F8
     copy.unlink()
     to.deliveries += 1
     to.peer.send("DELIVER", to.deliveries, "WEB", "seg", str(number), "", "", meta.MediaStorageSOPClassUID,
-                 meta.MediaStorageSOPInstanceUID, 0, "", "")
+                 meta.MediaStorageSOPInstanceUID, 0, "", "", "", 0)
     told = to.next("DELIVERED", 20, delivery=to.deliveries)
     assert told["code"] == "FILE_UNREADABLE" and web.requests == []
 

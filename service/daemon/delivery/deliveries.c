@@ -153,7 +153,9 @@ deliveries_on_commit(void *context, int status)
                                                         .sop_instance = delivery->sop_instance_uid,
                                                         .confirmed = delivery->confirmed,
                                                         .digest = delivery->confirmed_digest,
-                                                        .accepted = delivery->accepted_digest});
+                                                        .accepted = delivery->accepted_digest,
+                                                        .key = core->key_fingerprint,
+                                                        .issuers = delivery->issuers});
     const int error = file ? pool_send(core->pool, attempt->sender, &writer) : -ENOMEM;
     free(file);
     if (error) {

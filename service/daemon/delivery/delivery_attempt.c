@@ -70,6 +70,12 @@ is_uid_or_empty(const char *text)
     return !*text || text_is_uid(text);
 }
 
+static bool
+is_for_review(enum code code)
+{
+    return code == CODE_BURNED_IN_TEXT || code == CODE_ISSUERS_DIFFER;
+}
+
 int
 delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *reader, struct message_delivered *message)
 {
@@ -80,7 +86,7 @@ delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *rea
         (message->commitment != PROTO_COMMITMENT_NONE && message->outcome != PROTO_DELIVERY_SENT) ||
         requested != (*message->transaction_uid != 0) || !is_uid_or_empty(message->sent_sop_class) ||
         !is_uid_or_empty(message->sent_transfer_syntax) || !is_uid_or_empty(message->sent_sop_instance) ||
-        (message->code == CODE_BURNED_IN_TEXT) != (*message->held != '\0'))
+        is_for_review(message->code) != (*message->held != '\0'))
         return -EBADMSG;
     attempt->frame = message_keep_delivered(reader, message);
     if (!attempt->frame)
@@ -165,7 +171,7 @@ delivery_attempt_write(struct attempt *base)
             log_info("delivery.redirected", LOG_INT("delivery", base->id),
                      LOG_STR("destination", attempt->delivery.destination), LOG_STR("fallback", fallback));
             rc = queue_redirect_delivery(core->queue, base->id, fallback, &attempt->answer, now_ms);
-        } else if (attempt->answer.code == CODE_BURNED_IN_TEXT) {
+        } else if (is_for_review(attempt->answer.code)) {
             rc = queue_hold_delivery(core->queue, base->id, &attempt->answer, now_ms);
         } else {
             rc = queue_fail_delivery(core->queue, base->id, &attempt->answer, now_ms);

@@ -4,8 +4,8 @@
  *     reported     recorded as
  *     SENT         SENT, with its commitment REQUESTED if one was requested
  *     TRANSIENT    DELAYED; after delivery.give_up_seconds: FAILED
- *     PERMANENT    FAILED; without a presentation context: sent to the fallback, if there is one; if text may be burned
- *                  in: REVIEW
+ *     PERMANENT    FAILED; without a presentation context: sent to the fallback, if there is one; if a person must
+ *                  decide (BURNED_IN_TEXT, ISSUERS_DIFFER): REVIEW
  *     RETURNED     PENDING, the attempt not counted
  */
 #ifndef NOCTULE_SERVICE_DAEMON_DELIVERY_DELIVERY_ATTEMPT_H

@@ -801,3 +801,8 @@ CREATE INDEX pull_open ON pull (id) WHERE ended_at IS NULL;
 CREATE INDEX pull_ended ON pull (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX pull_moved ON pull (source, moved_at) WHERE moved_at IS NOT NULL;
 CREATE INDEX pull_identifier ON pull (identifier);
+
+CREATE TABLE identifier_key (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    fingerprint TEXT NOT NULL
+) STRICT;

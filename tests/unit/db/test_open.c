@@ -679,10 +679,26 @@ START_TEST(events_are_append_only)
 
 END_TEST
 
+START_TEST(another_key_is_noticed_until_it_is_accepted)
+{
+    struct sample sample;
+    sample_open(&sample);
+    ck_assert_int_eq(queue_check_key(sample.queue, "h:1"), 1);
+    ck_assert_int_eq(queue_check_key(sample.queue, "h:2"), 0);
+    ck_assert_int_eq(queue_check_key(sample.queue, "h:1"), 1);
+    ck_assert_int_eq(queue_replace_key(sample.queue, "h:2", SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_check_key(sample.queue, "h:1"), 0);
+    ck_assert_int_eq(queue_check_key(sample.queue, "h:2"), 1);
+    assert_answer(&sample, "SELECT count(*) || ' ' || min(kind) FROM v_events", "1 IDENTIFIER_KEY_REPLACED");
+    sample_close(&sample);
+}
+
+END_TEST
+
 SAMPLE_MAIN("db_open", NULL, NULL, the_schema_equals_the_sum_of_the_migrations, version_50_keeps_its_pulls,
             version_1_is_brought_up_to_date, version_3_is_brought_up_to_date, version_4_is_brought_up_to_date,
             version_5_is_brought_up_to_date, views_have_their_columns, a_new_database_has_the_current_schema,
             a_second_opening_has_no_effect, changed_views_are_replaced_and_foreign_ones_left,
             a_newer_database_is_refused_unchanged, a_foreign_database_is_refused_unchanged,
             a_file_of_another_format_is_refused, a_missing_folder_is_refused, a_folder_in_its_place_is_refused,
-            network_file_systems_are_known, events_are_append_only)
+            network_file_systems_are_known, events_are_append_only, another_key_is_noticed_until_it_is_accepted)
