@@ -172,6 +172,19 @@ def test_frames_that_are_not_of_the_image_or_no_numbers_are_refused(run, tmp_pat
         assert code in told and (wrong.isdigit() or "Referenced Frame Number" in told), (wrong, told)
 
 
+def test_many_points_on_many_frames_are_refused(run, tmp_path):  # noqa: F811
+    """8000 points in a report of 64 KiB, on each of 600 frames: more than LIMIT_ROI_POINTS."""
+    (path,) = phantom(tmp_path / "series", "--size", "16x16x600", "--multi-frame")
+    image = pydicom.dcmread(path, stop_before_pixels=True)
+    angles = np.linspace(0, 2 * np.pi, 7999)
+    outline = np.stack([8 + 5 * np.cos(angles), 8 + 5 * np.sin(angles)], 1)
+    outline = [*outline, outline[0]]
+    for frames, code in ((None, "SIZE_IMPLAUSIBLE"), ([600], None)):
+        sr = report(tmp_path / "sr.dcm", None, [group(None, "Nodule 1", on_image(image, outline, "POLYLINE", frames))], [image])
+        told = run(marked(), [sr], tmp_path / "series", status=1 if code else 0)
+        assert not code or code in told, told
+
+
 def test_coordinates_of_several_slices_are_on_each_of_them(run, tmp_path, series):  # noqa: F811
     planes = Planes(series)
     region = on_image(planes.files[3], SQUARE, "POLYLINE")
