@@ -257,13 +257,21 @@ run_open_device(struct direct_run *run)
     return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
-/* Returns the first feature with the name, which has the smallest distance if there are several. */
+/*
+ * Returns the first feature with the name, which has the smallest distance if there are several. The summary names no
+ * filter, so that it must not contain values of filtered or normalised images.
+ */
 static const struct feature *
 find_feature(const struct feature_set *set, int32_t segment, const char *name)
 {
-    for (size_t i = 0; i < set->count; i++)
-        if (set->items[i].segment == segment && strcmp(set->items[i].name, name) == 0)
-            return &set->items[i];
+    char value[FEATURE_SETTING];
+    for (size_t i = 0; i < set->count; i++) {
+        const struct feature *feature = &set->items[i];
+        if (feature->segment == segment && strcmp(feature->name, name) == 0 &&
+            !feature_get(feature->settings, FEATURE_filter, value) &&
+            !feature_get(feature->settings, FEATURE_normalise_scale, value))
+            return feature;
+    }
     return NULL;
 }
 

@@ -318,9 +318,11 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
                  own->spacing[1]);
     else
         snprintf(size, sizeof size, "%d x %d pixels", own->columns, own->rows);
-    snprintf(grid->text, sizeof grid->text, "texture of %s (%s interpolation%s%s)", size,
-             interpolation_names[wanted->interpolation], grid->real && !grid->rounded ? ", values not rounded" : "",
-             grid->filtered ? ", filtered" : "");
+    char how[64] = "";
+    if (!grid->same)
+        snprintf(how, sizeof how, ", %s interpolation", interpolation_names[wanted->interpolation]);
+    snprintf(grid->text, sizeof grid->text, "texture of %s%s%s%s%s", size, how, grid->normalise ? ", normalised" : "",
+             grid->filtered ? ", filtered" : "", grid->real && !grid->rounded ? ", values not rounded" : "");
     return 0;
 }
 
