@@ -604,12 +604,14 @@ run_open_cohort(struct direct_run *run)
     int rc = 0;
     run->groups = calloc((size_t)run->options.input_count + 1, sizeof *run->groups);
     for (int i = 0; run->groups && rc == 0 && i < run->options.input_count; i++)
-        if (!(run->groups[i] = realpath(run->options.inputs[i], NULL)))
+        if (!(run->groups[i] = realpath(run->options.inputs[i], NULL))) {
             rc = -errno;
-    if (rc || !run->groups) {
-        cli_print_error("%s", strerror(rc ? -rc : ENOMEM));
+            cli_print_error("%s: %s", run->options.inputs[i], strerror(-rc));
+        }
+    if (!run->groups)
+        cli_print_error("%s", strerror(ENOMEM));
+    if (rc || !run->groups)
         return EXIT_PARTIAL;
-    }
     if (!scratch->path && scratch_open(scratch, scratch_where(NULL), &error) != 0) {
         cli_print_error("%s", error.message);
         return EXIT_PARTIAL;
@@ -618,7 +620,8 @@ run_open_cohort(struct direct_run *run)
                                       .pipeline = run->options.pipeline,
                                       .settings = run->settings,
                                       .scratch = scratch,
-                                      .output = run->options.output};
+                                      .output = run->options.output,
+                                      .unnamed = run_images_are_given(&run->options.images)};
     return run_cohort_open(&run->cohort);
 }
 

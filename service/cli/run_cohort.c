@@ -28,7 +28,7 @@ run_cohort_open(struct run_cohort *cohort)
 {
     const char *root = cohort->conf->root;
     struct error error = {0};
-    cohort->identifiers = cohort->conf->identifiers;
+    cohort->identifiers = cohort->unnamed ? CONF_IDENTIFIERS_NONE : cohort->conf->identifiers;
     int rc = cohort->identifiers == CONF_IDENTIFIERS_HASHED ? pseudonym_key_read(root, &cohort->key) : 0;
     if (rc == -ENOMEM)
         return cohort_complain(cohort, rc);

@@ -18,6 +18,7 @@ struct run_cohort {
     const char *settings; /* its text */
     const struct scratch *scratch;
     const char *output; /* folder of the tables */
+    bool unnamed;       /* the images are of NIfTI and NRRD, without a Patient ID */
     char *path;         /* of the database; NULL: not open */
     struct queue *queue;
     struct pseudonym_key key;

@@ -34,36 +34,38 @@ run_images_are_given(const struct run_images_request *request)
     return request->images.count > 0 || request->pairs;
 }
 
+/* `where` is the line of the table with ": " behind it, or "". */
 static int
-images_complain(const char *what, int rc)
+images_complain(const char *where, const char *what, int rc)
 {
-    cli_print_error("%s: %s", what, strerror(-rc));
+    cli_print_error("%s%s: %s", where, what, strerror(-rc));
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
 }
 
 /* Adds an image. Paths are relative to `folder`, unless it is NULL. */
 static int
-images_add(struct run_images *images, const char *folder, const char *image, const char *mask, int label)
+images_add(struct run_images *images, const char *where, const char *folder, const char *image, const char *mask,
+           int label)
 {
     const char *const given[] = {image, mask};
     char *found[] = {NULL, NULL};
     int status = EXIT_OK;
     if (!image_file_is_named(image)) {
-        cli_print_error("%s: --image takes .nii, .nii.gz, .hdr, .nrrd or .nhdr", image);
+        cli_print_error("%s%s: the name of an image must end with .nii, .nii.gz, .hdr, .nrrd or .nhdr", where, image);
         return EXIT_USAGE;
     }
     struct run_image *grown = reallocarray(images->items, images->count + 1, sizeof *grown);
     if (!grown)
-        return images_complain(image, -ENOMEM);
+        return images_complain(where, image, -ENOMEM);
     images->items = grown;
     for (int i = 0; i < 2 && status == EXIT_OK && given[i]; i++) {
         char *path = NULL;
         const bool below = folder && given[i][0] != '/';
         if (asprintf(&path, "%s%s%s", below ? folder : "", below ? "/" : "", given[i]) < 0)
-            return images_complain(given[i], -ENOMEM);
+            return images_complain(where, given[i], -ENOMEM);
         found[i] = realpath(path, NULL);
         if (!found[i])
-            status = images_complain(path, -errno);
+            status = images_complain(where, path, -errno);
         free(path);
     }
     if (status == EXIT_OK)
@@ -121,7 +123,7 @@ static int
 pairs_read_row(struct run_images *images, const char *name, const char *folder, int number, char *line,
                const int places[PAIRS_COLUMNS], int label)
 {
-    char *fields[PAIRS_COLUMNS] = {NULL}, *field;
+    char *fields[PAIRS_COLUMNS] = {NULL}, *field, where[PATH_MAX];
     int64_t value = label;
     for (int place = 0; (field = pairs_field(&line)); place++)
         for (int column = 0; column < PAIRS_COLUMNS; column++)
@@ -135,7 +137,8 @@ pairs_read_row(struct run_images *images, const char *name, const char *folder, 
         cli_print_error("%s, line %d: needs an image, a mask and perhaps a label from 1", name, number);
         return EXIT_USAGE;
     }
-    return images_add(images, folder, fields[PAIRS_IMAGE], fields[PAIRS_MASK], (int)value);
+    snprintf(where, sizeof where, "%s, line %d: ", name, number);
+    return images_add(images, where, folder, fields[PAIRS_IMAGE], fields[PAIRS_MASK], (int)value);
 }
 
 static int
@@ -146,7 +149,7 @@ pairs_read(struct run_images *images, const char *name, int label)
     int places[PAIRS_COLUMNS], status = EXIT_OK;
     FILE *in = fopen(name, "re");
     if (!in || !copy) {
-        status = images_complain(name, in ? -ENOMEM : -errno);
+        status = images_complain("", name, in ? -ENOMEM : -errno);
     } else {
         const char *folder = dirname(copy);
         for (int number = 1; status == EXIT_OK && getline(&line, &size, in) >= 0; number++)
@@ -209,7 +212,7 @@ run_images_open(struct run_images *images, const struct run_images_request *requ
     struct error error;
     int status = request->pairs ? pairs_read(images, request->pairs, label) : EXIT_OK;
     for (size_t i = 0; i < request->images.count && status == EXIT_OK; i++)
-        status = images_add(images, NULL, request->images.items[i],
+        status = images_add(images, "", NULL, request->images.items[i],
                             request->masks.count > 0 ? request->masks.items[i] : NULL, label);
     images->masks = request->pairs || request->masks.count > 0;
     if (status == EXIT_OK)

@@ -385,7 +385,7 @@ def test_a_table_of_pairs(run, tmp_path):
     lines.insert(2, '2,"im,1.nii",ma1.nii,1')
     (tmp_path / "pairs.csv").write_text("\r\n".join(lines) + "\r\n")
     result = run("-o", tmp_path / "out", "--pairs", tmp_path / "pairs.csv", "--cohort", status=1)
-    assert "IMAGE_FILE_NO_LABEL: no voxel of the mask is 1" in result.stderr
+    assert "IMAGE_FILE_NO_LABEL: no voxel of the mask is 1" in result.stderr and "needs the key" not in result.stderr
     done = sorted((tmp_path / "out").glob("*/*/features.json"))
     assert len(done) == 2
     with open(tmp_path / "out" / "cohort.csv") as table:
@@ -394,14 +394,17 @@ def test_a_table_of_pairs(run, tmp_path):
     assert [row["job"] for row in rows] == ["1", "3"]  # the numbers of the pairs
 
 
-@pytest.mark.parametrize("text, message", (("Picture,Mask\n", "must name the columns Image and Mask"),
-                                           ("Image,Mask\na.nii,\n", "line 2: needs an image, a mask"),
-                                           ("Image,Mask,Label\na.nii,b.nii,-1\n", "line 2: needs an image, a mask"),
-                                           ("Image,Mask\n", "lists no image"),
-                                           ("Image,Mask\na.png,b.nii\n", "--image takes .nii")))
-def test_a_wrong_table_is_refused(run, tmp_path, text, message):
+@pytest.mark.parametrize("text, message, status", (
+    ("Picture,Mask\n", "must name the columns Image and Mask", 2),
+    ("Image,Mask\na.nii,\n", "line 2: needs an image, a mask", 2),
+    ("Image,Mask,Label\na.nii,b.nii,-1\n", "line 2: needs an image, a mask", 2),
+    ("Image,Mask\n", "lists no image", 2),
+    ("Image,Mask\na.png,b.nii\n", "pairs.csv, line 2: a.png: the name of an image must end with .nii", 2),
+    ("Image,Mask\n\nnowhere.nii,b.nii\n", "pairs.csv, line 3: {}/nowhere.nii: No such file", 3)))
+def test_a_wrong_table_is_refused(run, tmp_path, text, message, status):
     (tmp_path / "pairs.csv").write_text(text)
-    assert message in run("-o", tmp_path / "out", "--pairs", tmp_path / "pairs.csv", status=2).stderr
+    told = run("-o", tmp_path / "out", "--pairs", tmp_path / "pairs.csv", status=status).stderr
+    assert message.format(tmp_path) in told
     assert not (tmp_path / "out").exists()
 
 
