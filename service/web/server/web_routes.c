@@ -197,9 +197,12 @@ route_refuse(struct web *web, const struct web_request *request, const struct we
     FILE *out = open_memstream(&text, &size);
     answer->status = status;
     answer->type = "text/html; charset=utf-8";
+    /* Links of a page are relative, so a page at an address with folders would have neither style nor menu. */
+    const char *slash = strchr(request->path, '/');
+    const bool is_deep = !route && slash && strchr(slash + 1, '/');
     if (route_is_api(route)) {
         web_api_refuse(status, title, why, answer);
-    } else if (route && !route->title) { /* for programs */
+    } else if (is_deep || (route && !route->title)) { /* for programs */
         answer->type = "text/plain; charset=utf-8";
         fprintf(answer->out, "%s: %s\n", title, why);
     } else if (out) {
@@ -478,8 +481,7 @@ route_refuse_stranger(struct web *web, const struct web_request *request, const 
     /* The browser asks for a token of page.token_file; those of persons have a page for it. */
     answer->needs_token = !page->tokens_file && !page->user_header;
     route_refuse(web, request, route, HTTP_UNAUTHORIZED, "Token required",
-                 page->tokens_file
-                     ? "log in: this web UI has the page login, and takes the token of a person as a bearer token"
+                 page->tokens_file   ? "log in with your token; programs send it as a bearer token"
                  : page->user_header ? "the proxy has not named the person"
                                      : "enter any user name, and the token of page.token_file as password",
                  answer);

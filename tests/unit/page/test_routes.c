@@ -87,6 +87,11 @@ START_TEST(unknown_paths_are_not_found)
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         ck_assert_msg(answer_of(paths[i], "", "") == 404, "%s", paths[i]);
     ck_assert_ptr_null(page.report);
+    /* The style of a page is a relative link, which only addresses without folders have. */
+    answer_of("/index.html", "", "");
+    ck_assert_ptr_nonnull(strstr(body, "href=\"style.css\""));
+    answer_of("/job/1", "", "");
+    ck_assert_str_eq(body, "Not found: this page does not exist\n");
 }
 
 END_TEST
