@@ -62,7 +62,7 @@ def test_no_result_is_delivered_before_acceptance(daemon, tmp_path):
         told = d.ctl("review").stdout
         assert told.startswith("Job 1, pipeline head-ct, since 20") and f"preview   {d.root}/outbox/1/preview.png" in told
         assert "found     Brain: volume " in told
-        assert "Review      1 job breaks an expectation" in d.ctl("status").stdout
+        assert "Review      1 job is under review" in d.ctl("status").stdout
         assert [job["state"] for job in d.jobs()] == ["REVIEW"]
         # Neither a restart nor commands for other jobs change this.
         d.stop()
