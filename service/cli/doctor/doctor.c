@@ -274,7 +274,7 @@ doctor_print(const struct doctor *doctor, const struct examination *found, size_
     }
     if (!doctor->conf)
         puts("\nThe other checks need a valid configuration.");
-    if (!doctor->is_service)
+    if (!doctor->is_service && doctor->caller != 0)
         printf("\nChecked with the permissions of this user, not of %s: run doctor as root to "
                "check those of the service.\n",
                doctor->user);
