@@ -53,6 +53,8 @@ offend 'a file of that name is in each of these folders' "$(find "${rooms[@]}" -
 offend 'an include guard follows the path' "$(find "${rooms[@]}" '(' -name '*.h' -o -name '*.cuh' ')' -exec awk '
     FNR == 1 { guard = "NOCTULE_" toupper(FILENAME); gsub(/[^A-Z0-9]/, "_", guard); found = 0 }
     !found && /^#ifndef / { found = 1; if ($2 != guard) print "  " FILENAME ": " $2 }' {} +)"
+offend 'a document names a file that does not exist' "$(git grep -noE '`(base|config|db|dicom|kernels|service|tests)/[a-z0-9_./-]*[a-z0-9_]' -- docs/architecture.md CONTRIBUTING.md |
+    while IFS=: read -r file line path; do compgen -G "${path#?}*" >/dev/null || echo "$file:$line: ${path#?}"; done)"
 offend 'papers are cited by author and year (docs/references.md)' \
     "$(git grep -niE 'paper[ _-]?00[1-4]' -- . ':!tests/lint')"
 offend 'the glossary has another word' \
