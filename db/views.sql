@@ -834,7 +834,8 @@ SELECT 'caller:' || id, 'attention', first_at, first_at, 1,
     printf('"%s" at %s called "%s" and was rejected %d time%s, last at %s: %s; ', calling_ae, host,
         called_ae, rejected, iif(rejected = 1, '', 's'), last_at, meaning)
     || iif(admit = '', iif(reason = 'other_certificate', 'let it call by TLS', 'correct its AE title'),
-        printf('to admit it, add to dicom.%s', admit))
+        printf('to admit it, add to dicom.%s%s', admit,
+            iif(reason = 'unknown_title', '; if that list is new, its first row must be { ae_title = "NOCTULE"; }', '')))
 FROM (SELECT * FROM rejected ORDER BY last_at DESC LIMIT 5)
 UNION ALL
 SELECT 'caller', 'attention', min(first_at), max(first_at), count(*),

@@ -73,6 +73,19 @@ def test_the_suggested_line_admits_the_caller(daemon, calling, called, reason, a
     assert d.stop() == 0
 
 
+def test_a_first_list_of_titles_must_have_the_default(daemon):
+    """A new list of titles replaces the default NOCTULE, so the advice has both rows."""
+    d = daemon(quiet=600.0, dicom=KNOWN).start()
+    assert call(d, "ECHOSCU", "NOCTULE") and not call(d, "ECHOSCU", "WRONG")
+    wait_rejected(d, 1)
+    advice = re.search(r"add to dicom\.titles: (.*?); if that list is new, its first row must be (\{.*?\}) \(since", status(d))
+    assert advice, status(d)
+    reload(d, KNOWN, f"{KNOWN} titles = ( {advice[2]}, {advice[1]} );")
+    wait_for(lambda: call(d, "ECHOSCU", "WRONG"), 60, "the receiver's new configuration")
+    assert call(d, "ECHOSCU", "NOCTULE")
+    assert d.stop() == 0
+
+
 def test_page_report_and_metric(daemon):
     """An AE title is foreign text. The web UI must escape it."""
     site = Site(daemon, quiet=600.0, dicom=KNOWN).start()

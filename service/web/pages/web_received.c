@@ -161,7 +161,10 @@ received_admit(const struct web_view *view, const struct report_table *callers, 
         }
         fprintf(out, ": add to the list <code>dicom.%.*s</code></p><pre>", (int)strcspn(admit, ":"), admit);
         html_text(line, out);
-        fputs("</pre></div>\n", out);
+        fputs("</pre>", out);
+        if (strncmp(admit, "titles", 6) == 0)
+            fputs("<p>If that list is new, its first row must be <code>{ ae_title = \"NOCTULE\"; }</code>.</p>", out);
+        fputs("</div>\n", out);
     }
     if (!any)
         return;
