@@ -3,6 +3,7 @@ cases, pyradiomics on random images, and the same job on DICOM files."""
 
 import csv
 import json
+import os
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 import radiomics.featureextractor
 import SimpleITK
-from conftest import BIN, phantom
+from conftest import BIN, SOURCE, phantom
 from test_features import FIRST_ORDER, OF_DEPENDENCES, OF_PYRADIOMICS, OF_RUNS, OF_TONES, OF_ZONES
 from test_morphology import IN_ONE_SLICE
 from test_run import exact_values  # noqa: F401
@@ -392,6 +393,26 @@ def test_a_table_of_pairs(run, tmp_path):
         rows = list(csv.DictReader(table))
     assert len(rows) == 2 and {row["source"] for row in rows} == {"folder:im,0.nii", "folder:im,1.nii"}
     assert [row["job"] for row in rows] == ["1", "3"]  # the numbers of the pairs
+
+
+def test_the_example_of_the_document(tmp_path):
+    """docs/features.md as printed, and values of pyradiomics itself."""
+    chapter = (SOURCE / "docs" / "features.md").read_text().split("## Images of NIfTI and NRRD")[1]
+    for name in ("lung1", "lung2"):
+        for kind in ("image", "label"):
+            (tmp_path / f"{name}_{kind}.nrrd").symlink_to(BASELINE / f"{name}_{kind}.nrrd")
+    script = chapter.split("```sh\n")[1].split("```")[0]
+    subprocess.run(["bash", "-euc", script], cwd=tmp_path, check=True, timeout=600,
+                   env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"})
+    with open(tmp_path / "results" / "cohort.csv") as table:
+        rows = list(csv.DictReader(table))
+    peer = radiomics.featureextractor.RadiomicsFeatureExtractor(str(tmp_path / "params.yaml"))
+    for name, row in zip(("lung1", "lung2"), rows, strict=True):
+        found = peer.execute(str(tmp_path / f"{name}_image.nrrd"), str(tmp_path / f"{name}_label.nrrd"))
+        compared = [key for key in found if key in row]
+        assert len(compared) > 150 and "log-sigma-4-0-mm-3D_glrlm_RunEntropy" in compared
+        for key in compared:
+            assert float(row[key]) == pytest.approx(float(found[key]), rel=1e-6), key
 
 
 @pytest.mark.parametrize("text, message, status", (
