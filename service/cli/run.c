@@ -346,9 +346,9 @@ run_print_done(const struct direct_run *run, const struct unit *unit, const stru
     for (size_t i = 0; run->options.keep_masks && i < run->programs.count; i++)
         printf("%s/%s.mask\n", unit->output, run->programs.of[i]->name);
     run_print_segments(report);
-    printf("  %d slices of %d x %d in %.2f s: read %.2f, compute %.2f, write %.2f, verify %.2f\n", report->planes,
-           report->columns, report->rows, report->total_seconds, report->read_seconds, report->compute_seconds,
-           report->write_seconds, report->verify_seconds);
+    printf("  %d slice%s of %d x %d in %.2f s: read %.2f, compute %.2f, write %.2f, verify %.2f\n", report->planes,
+           report->planes == 1 ? "" : "s", report->columns, report->rows, report->total_seconds, report->read_seconds,
+           report->compute_seconds, report->write_seconds, report->verify_seconds);
     if (report->note[0])
         printf("  %s\n", report->note);
 }

@@ -644,7 +644,7 @@ def test_options_of_volumes_are_refused_by_name(run, tmp_path, segment, texture,
 def test_a_pipeline_of_volumes_skips_2d_images(run, tmp_path):
     image(tmp_path / "a.dcm", disk()[0])
     done, _ = run(tmp_path / "a.dcm", segments=[part(1, 2)], flat=False, status=3, more="min_slices = 1;")
-    assert "skipped" in done.stderr and "FLAT_IMAGE" in done.stderr, done.stderr
+    assert "skipped" in done.stderr and "FLAT_IMAGE" in done.stderr and "flat = true" in done.stderr, done.stderr
 
 
 def test_the_channel_is_an_option(run, tmp_path):

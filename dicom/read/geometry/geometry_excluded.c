@@ -21,10 +21,11 @@ static const struct excluded_kind {
     {CODE_LOCALIZER, true, "localizer", "is a localizer", "It is skipped."},
     {CODE_SCREENSHOT, true, "screenshot", "is a screen capture or a report", "It is skipped."},
     {CODE_DERIVED_IMAGE, true, "derived",
-     "is a reformat, projection or map, or is derived and the series has originals",
-     "It is skipped. The pipeline's option derived = true processes it."},
-    {CODE_FLAT_IMAGE, true, "2-D images", "is a 2-D image without patient position",
-     "It is skipped. The pipeline's option flat = true processes it."},
+     "is a reformat, projection or map, or is derived and the series has originals; a pipeline with derived = true "
+     "takes it",
+     "It is skipped."},
+    {CODE_FLAT_IMAGE, true, "2-D images",
+     "is a 2-D image without patient position; a pipeline with flat = true takes it", "It is skipped."},
     {CODE_DUPLICATE_POSITION, true, "", "is at the position of a newer slice", "It is skipped. The newer one is used."},
     {CODE_TOO_MANY_STACKS, false, "", "is of a series with too many orientations or volumes", "Split it."},
 };
