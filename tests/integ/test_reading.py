@@ -5,6 +5,7 @@ DCMTK's tools, pylibjpeg and pyjpegls make the encodings. dump_volume reads them
 import itertools
 import json
 import random
+import shutil
 import subprocess
 
 import numpy as np
@@ -279,3 +280,16 @@ def test_the_tilted_series_is_refused_by_name(tmp_path):
     assert "18.5 degrees" in fault["message"], "what Gantry/Detector Tilt says"
     assert "Also SPACING_NOT_UNIFORM" in fault["message"]
     assert all(file.startswith(str(SHARED)) for file in fault["files"])
+
+
+@needs_shared
+def test_no_reason_is_cut(tmp_path):
+    """Files that arrived by C-STORE have long names. A second reason that has no room is its code alone."""
+    files = sorted((SHARED / "sarcoma" / "STS_002" / "CT" / "image").glob("*.dcm"))
+    del files[19]
+    short = Volume(tmp_path, files).stacks[0]["fault"]
+    assert short["code"] == "MISSING_SLICE" and "Also INCOMPLETE_SERIES: " in short["message"] and short["message"][-1] == "."
+    (tmp_path / "long").mkdir()
+    named = [shutil.copy(file, tmp_path / "long" / f"{pydicom.dcmread(file).SOPInstanceUID}.dcm") for file in files]
+    long = Volume(tmp_path, named).stacks[0]["fault"]
+    assert long["code"] == "MISSING_SLICE" and long["message"].endswith(" Also INCOMPLETE_SERIES.")

@@ -34,7 +34,7 @@ geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a, 
                              : "";
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    const int length = vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     if (!verdict->refused) {
         error_set_files(verdict->error, 0, code, a ? a->instance->path : NULL, b ? b->instance->path : NULL, "%s%s",
@@ -42,10 +42,12 @@ geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a, 
         verdict->refused = true;
         return;
     }
-    char *message = verdict->error->message;
-    const size_t length = strlen(message);
-    snprintf(message + length, sizeof(verdict->error->message) - length, " Also %s: %s%s", code_name(code), text,
-             remedy);
+    char *end = verdict->error->message + strlen(verdict->error->message);
+    const size_t room = (size_t)(verdict->error->message + sizeof(verdict->error->message) - end);
+    const int needed = snprintf(end, room, " Also %s: %s%s", code_name(code), text, remedy);
+    /* Long names of files leave no room for the text. */
+    if ((size_t)length >= sizeof(text) || (size_t)needed >= room)
+        snprintf(end, room, " Also %s.", code_name(code));
 }
 
 static bool
