@@ -744,8 +744,10 @@ wish_conclude(struct wish *wish, const bool wanted[CLASSES])
             fprintf(wish->notes, "# featureClass %s: all features of the family are measured\n", classes[i].name);
     if (wanted[CLASSES - 1] && !wish->all.flat)
         wish_refuse(wish, "featureClass shape2D needs the setting force2D: true");
-    if (wish->maps && (wish->all.flat || wish->all.alpha != 0))
-        wish_refuse(wish, "voxelSetting: force2D and gldm_a are not available");
+    if (wish->maps && wish->all.flat)
+        wish_refuse(wish, "voxelSetting: force2D: true is not available");
+    if (wish->maps && wish->all.alpha != 0)
+        wish_refuse(wish, "voxelSetting: gldm_a must be 0");
     if (wish->resamples && !(mm[0] == mm[1] && (mm[1] == mm[2] || mm[2] == 0) && mm[0] > 0))
         wish_refuse(wish, "resampledPixelSpacing must be three equal numbers, or two and 0 for slices that stay");
     if (wish->resamples)
