@@ -36,6 +36,18 @@ similar_column_word(size_t i)
     return report_similar_columns[i];
 }
 
+/* Refuses a word that is not in the list. */
+static int
+similar_check_word(const char *option, const char *const *words, const char *word)
+{
+    char list[128] = "";
+    if (similar_find_word(words, word, 0) >= 0)
+        return EXIT_OK;
+    for (size_t i = 0, length = 0; words[i]; i++)
+        length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", i > 0 ? ", " : "", words[i]);
+    return cli_usage_error("similar", "%s: there is no \"%s\"; it is one of %s", option, word, list);
+}
+
 static int
 similar_check(struct cli_call *call)
 {
@@ -54,7 +66,8 @@ similar_check(struct cli_call *call)
         return cli_usage_error(name, "an evaluation has neither --limit nor --csv");
     if (similar_read_spacing(similar->spacing, &query) < 0)
         return cli_usage_error(name, "--spacing: \"%s\" is not \"any\" or a percentage of 0 to 100", similar->spacing);
-    return EXIT_OK;
+    const int status = similar_check_word("--by", report_similar_by_words, similar->by);
+    return status ? status : similar_check_word("--distance", report_similar_distance_words, similar->distance);
 }
 
 static struct report_similar_query

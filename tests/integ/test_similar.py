@@ -173,6 +173,8 @@ def test_wrong_requests_are_refused_by_name(site):
     assert "no job with texture" in similar(site, "1.2.3", status=NOT_FOUND)
     assert "chi-square compares histograms" in similar(site, 1, "--segment", 0, "--by", "glcm", "--distance", "chi-square", status=USAGE)
     assert "euclidean compares features" in similar(site, 1, "--segment", 0, "--distance", "euclidean", status=USAGE)
+    assert '--by: there is no "shape"; it is one of lbp, tlbap' in similar(site, 1, "--segment", 0, "--by", "shape", status=USAGE)
+    assert '--distance: there is no "l2"; it is one of chi-square, l1' in similar(site, 1, "--distance", "l2", status=USAGE)
     for words in ((), (1, "--evaluate", "patient"), (1, "--spacing", "much"), (1, "--json", "--csv"), ("--evaluate", "patient", "--csv")):
         similar(site, *words, status=USAGE)
     (row,) = site.daemon.query("SELECT series_uid FROM v_jobs WHERE job = 2")
