@@ -116,8 +116,10 @@ queue_undo_decision(struct queue *queue, int64_t job_id, const char *by, int64_t
                           VALUES(value_time(now_ms), value_int(job_id)), &pending);
     if (rc < 0)
         return rc;
-    if (rc == 0 && row.state == QUEUE_REVIEW)
-        return database_refuse(&queue->db, -EAGAIN, "there is no decision on job %lld to undo", (long long)job_id);
+    if (rc == 0)
+        return database_refuse(&queue->db, -EAGAIN,
+                               "there is no decision on job %lld to undo; one that took effect is final",
+                               (long long)job_id);
     if (!pending)
         return database_refuse(&queue->db, -EAGAIN, "the decision on job %lld is final: the time to undo it is over",
                                (long long)job_id);

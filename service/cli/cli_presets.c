@@ -225,8 +225,10 @@ cli_load_preset(const char *name, struct conf **conf)
         file = NULL;
     free(folder);
     int rc = !file ? -ENOMEM : strchr(name, '/') ? -ENOENT : access(file, R_OK) == 0 ? 0 : -errno;
-    if (rc)
-        error_set(&error, rc, CODE_NONE, "there is no pipeline and no preset \"%s\": %s", name, strerror(-rc));
+    if (rc == -ENOENT)
+        error_set(&error, rc, CODE_NONE, "there is no pipeline and no preset \"%s\": noctule presets lists them", name);
+    else if (rc)
+        error_set(&error, rc, CODE_NONE, "preset \"%s\" cannot be read: %s", name, strerror(-rc));
     else if (dprintf(fd, "pipelines = ( { name = \"%s\";\n@include \"%s\"\n} );\n", name, file) < 0)
         rc = error_set_system(&error, -errno, "read a preset");
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);

@@ -490,8 +490,9 @@ run_units(struct direct_run *run)
     for (size_t i = 0; i < run->units.count && !atomic_load(&stop); i++)
         run_unit(run, &run->units.items[i]);
     if (options->table)
-        printf("%zu stacks: %zu DONE, %zu REVIEW, %zu EMPTY, %zu without a result\n", run->units.count,
-               run->units.count - run->review - run->empty - run->refused, run->review, run->empty, run->refused);
+        printf("%zu stack%s: %zu DONE, %zu REVIEW, %zu EMPTY, %zu without a result\n", run->units.count,
+               run->units.count == 1 ? "" : "s", run->units.count - run->review - run->empty - run->refused,
+               run->review, run->empty, run->refused);
     if (options->json) {
         json_end_array(&run->json);
         json_end_object(&run->json);

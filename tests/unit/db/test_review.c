@@ -277,6 +277,7 @@ START_TEST(a_decision_is_undone_in_its_time)
     assert_answer(&s, "SELECT decision || decided_by FROM v_review", "");
     assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'DECISION_UNDONE'", "by anna");
     ck_assert_int_eq(queue_undo_decision(s.queue, job, "anna", at + 29000), -EAGAIN);
+    ck_assert_str_eq(queue_reason(s.queue), "there is no decision on job 1 to undo; one that took effect is final");
     ck_assert_int_eq(queue_check_review(s.queue, job, ""), 0);
 
     ck_assert_int_eq(queue_decide(s.queue, job, true, "jane", "", at + 30000, at), 0);
