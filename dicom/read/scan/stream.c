@@ -198,7 +198,11 @@ stream_read(struct stream *stream, void *destination, int64_t count)
     int64_t left = count;
     while (left > 0) {
         size_t taken = take_from_window(stream, next, left);
-        if (taken == 0) {
+        int error;
+        if (taken == 0 && left < STREAM_WINDOW) {
+            if (!stream_peek(stream, 1, &error))
+                return error;
+        } else if (taken == 0) {
             /* Long values bypass the window. */
             ssize_t got = stream->inflater ? inflate_some(stream, next, (size_t)left)
                                            : read_at(stream->fd, next, (size_t)left, stream->position);
