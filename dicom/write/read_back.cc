@@ -49,14 +49,13 @@ verify_caught(struct error *error, const char *path, enum code code, const char 
 }
 
 DcmDataset &
-load_file(DcmFileFormat &file, const char *path, const char *transfer_syntax_uid)
+load_file(DcmFileFormat &file, const char *path, const char *transfer_syntax_uid, const DcmTagKey &end)
 {
     const DcmXfer expected(transfer_syntax_uid);
     const bool is_native = expected.getXfer() == EXS_LittleEndianExplicit;
     const OFCondition status = header_try([&] {
-        return is_native ? file.loadFile(path, EXS_Unknown, EGL_noChange)
-                         : file.loadFileUntilTag(path, EXS_Unknown, EGL_noChange, DCM_MaxReadLength, ERM_autoDetect,
-                                                 DCM_PixelData);
+        return file.loadFileUntilTag(path, EXS_Unknown, EGL_noChange, DCM_MaxReadLength, ERM_autoDetect,
+                                     is_native ? end : DCM_PixelData);
     });
     if (status.bad())
         differ("it cannot be read: %s", status.text());

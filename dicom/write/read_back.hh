@@ -50,8 +50,10 @@ verify(struct error *error, const char *path, enum code code, const char *object
     }
 }
 
-/* Opens an object in this transfer syntax. Long values, such as pixels, stay in the file. Compressed ones are not read. */
-DcmDataset &load_file(DcmFileFormat &file, const char *path, const char *transfer_syntax_uid);
+/* Opens an object in this transfer syntax, without the elements from `end` on. Long values, such as pixels, stay in the
+ * file. Compressed ones are not read. */
+DcmDataset &load_file(DcmFileFormat &file, const char *path, const char *transfer_syntax_uid,
+                      const DcmTagKey &end = DCM_UndefinedTagKey);
 /* Returns whether its texts are UTF-8. Otherwise they are ASCII. */
 bool is_utf8(DcmDataset &dataset);
 /* Returns the text as value_text_clean writes it in such an object. */

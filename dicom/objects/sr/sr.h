@@ -4,9 +4,10 @@
  *
  * Enhanced SR Storage suffices for references to segments and images. Comprehensive 3D SR Storage has the same content,
  * and may be the root of the results of a job: it refers to all other objects. Our own writer encodes the report and
- * passes it to a byte sink. DCMTK's dcmsr reads it back, but does not write it (docs/architecture.md, "Dependencies"): it
- * takes 13 times as long and 8 times the memory, makes random UIDs, and replaces only sr_items.c. Memory to write: the size of the file, about 0.5 KiB per source
- * instance and 1 KiB per measurement with four settings. Memory to read back: 28 times as much. Any thread.
+ * passes it to a byte sink. DCMTK's dcmsr does not write it (docs/architecture.md, "Dependencies"): it takes 13 times as
+ * long and 8 times the memory, makes random UIDs, and replaces only sr_items.c. Memory to write: the size of the file,
+ * about 0.5 KiB per source instance and 1 KiB per measurement with four settings. To read back, only the attributes before
+ * the content are in memory. Any thread.
  */
 #ifndef NOCTULE_DICOM_OBJECTS_SR_SR_H
 #define NOCTULE_DICOM_OBJECTS_SR_SR_H
@@ -120,9 +121,9 @@ struct sr_request {
  */
 int sr_write(const struct sr_request *request, int fd, struct derived_summary *summary, struct error *error);
 
-/* Reads the report at `path` with DCMTK, independently of the writer. Compares every item with
- * the request, numbers bit by bit. Codes: SR_MISMATCH (-EBADMSG) with the first difference, or
- * with the reason why the file cannot be read; OUT_OF_MEMORY. */
+/* Reads the report at `path`, independently of the writer: the attributes with DCMTK, the content byte by byte. Compares
+ * every element of every item with the request, numbers bit by bit. Codes: SR_MISMATCH (-EBADMSG) with the first
+ * difference, or with the reason why the file cannot be read; OUT_OF_MEMORY. */
 int sr_verify(const struct sr_request *request, const char *path, struct error *error);
 
 #ifdef __cplusplus

