@@ -155,10 +155,15 @@ sr_describe(struct sr_measurement *measurement, const char *settings, const char
             char words[SR_MAX_WORDS][FEATURE_SETTING])
 {
     const struct sr_description to = {measurement, settings, value_unit, words};
+    bool has[FEATURE_SETTING_COUNT] = {false};
+    char key[64], value[FEATURE_SETTING];
     describe_method(&to);
+    for (const char *at = settings; feature_next_setting(&at, key, value);)
+        for (int s = 0; s < FEATURE_SETTING_COUNT; s++)
+            has[s] |= strcmp(feature_setting_rows[s].key, key) == 0;
     for (int place = 1; place <= FEATURE_SETTING_COUNT; place++)
         for (int s = 0; s < FEATURE_SETTING_COUNT; s++)
-            if (rows[s].place == place)
+            if (has[s] && rows[s].place == place)
                 describe_setting(&to, (enum feature_setting)s);
 }
 
