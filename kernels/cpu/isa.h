@@ -113,7 +113,7 @@ struct mcc_window;         /* kernels/voxelwise/mcc.h */
 /* Values that isa.smooth16 computes at a time: rows must have room for a multiple. */
 enum { ISA_SMOOTH = 64 };
 
-/* Elements that isa.weigh64 computes at a time: rows must have room for a multiple. */
+/* Elements that isa.weigh64 and isa.weigh_apart64 compute at a time: rows must have room for a multiple. */
 enum { ISA_WEIGH = 32 };
 
 /* Words of work space for isa.unite. */
@@ -205,6 +205,8 @@ struct isa {
     /* Computes the sum of weights[t] * rows[t] for each element, from 0 on by fma(), t = 0 .. taps - 1. Reads and writes
      * whole groups of ISA_WEIGH. `sums` must not be one of the rows. */
     void (*weigh64)(const double *const *rows, const double *weights, int64_t taps, int64_t count, double *sums);
+    /* Computes the same, but products and sums round separately. */
+    void (*weigh_apart64)(const double *const *rows, const double *weights, int64_t taps, int64_t count, double *sums);
     /* Writes the unions of a and b, row after row without a gap. */
     void (*unite_pair)(const struct isa_pair_rows *rows, uint64_t *to);
     /* Writes the unions. `to` may be `own`. */

@@ -136,7 +136,8 @@ avx2_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint1
 }
 
 ISA_SMOOTH15(avx2, __m256i, __m256i_u, _mm256)
-ISA_WEIGH64(avx2, __m256d, __m256d_u, _mm256)
+ISA_WEIGH64(avx2, weigh64, ISA_ADD_FUSED, __m256d, __m256d_u, _mm256)
+ISA_WEIGH64(avx2, weigh_apart64, ISA_ADD_APART, __m256d, __m256d_u, _mm256)
 
 const struct isa isa_avx2 = {
     .name = "AVX2",
@@ -150,6 +151,7 @@ const struct isa isa_avx2 = {
     .level16 = avx2_level16,
     .smooth15 = avx2_smooth15,
     .weigh64 = avx2_weigh64,
+    .weigh_apart64 = avx2_weigh_apart64,
     ISA_LOOPS,
 };
 

@@ -168,7 +168,8 @@ avx512_level16(const uint16_t *values, int64_t count, const uint16_t *table, uin
 }
 
 ISA_SMOOTH15(avx512, __m512i, __m512i_u, _mm512)
-ISA_WEIGH64(avx512, __m512d, __m512d_u, _mm512)
+ISA_WEIGH64(avx512, weigh64, ISA_ADD_FUSED, __m512d, __m512d_u, _mm512)
+ISA_WEIGH64(avx512, weigh_apart64, ISA_ADD_APART, __m512d, __m512d_u, _mm512)
 
 #pragma GCC diagnostic pop
 
@@ -184,6 +185,7 @@ const struct isa isa_avx512 = {
     .level16 = avx512_level16,
     .smooth15 = avx512_smooth15,
     .weigh64 = avx512_weigh64,
+    .weigh_apart64 = avx512_weigh_apart64,
     ISA_LOOPS,
 };
 

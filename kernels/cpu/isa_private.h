@@ -828,9 +828,12 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
     }
 
 /* With instructions that multiply and add vectors. */
-#define ISA_WEIGH64(ISA, VECTOR, UNALIGNED, PREFIX)                                                                    \
-    LOOP void ISA##_weigh64(const double *const *rows, const double *weights, int64_t taps, int64_t count,             \
-                            double *sums)                                                                              \
+#define ISA_ADD_FUSED(PREFIX, a, b, sum) PREFIX##_fmadd_pd(a, b, sum)
+#define ISA_ADD_APART(PREFIX, a, b, sum) PREFIX##_add_pd(sum, PREFIX##_mul_pd(a, b))
+
+#define ISA_WEIGH64(ISA, NAME, ADD, VECTOR, UNALIGNED, PREFIX)                                                         \
+    LOOP void ISA##_##NAME(const double *const *rows, const double *weights, int64_t taps, int64_t count,              \
+                           double *sums)                                                                               \
     {                                                                                                                  \
         const int64_t wide = sizeof(VECTOR) / sizeof(*sums), groups = ISA_WEIGH / wide;                                \
                                                                                                                        \
@@ -844,7 +847,7 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
                                                                                                                        \
                 for (int64_t g = 0; g < groups; g++)                                                                   \
                     group[g] =                                                                                         \
-                        PREFIX##_fmadd_pd(weight, (VECTOR) * (const UNALIGNED *)(rows[tap] + i + g * wide), group[g]); \
+                        ADD(PREFIX, weight, (VECTOR) * (const UNALIGNED *)(rows[tap] + i + g * wide), group[g]);       \
             }                                                                                                          \
             for (int64_t g = 0; g < groups; g++)                                                                       \
                 *(UNALIGNED *)(sums + i + g * wide) = (UNALIGNED)group[g];                                             \

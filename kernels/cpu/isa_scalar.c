@@ -37,6 +37,16 @@ scalar_weigh64(const double *const *rows, const double *weights, int64_t taps, i
     }
 }
 
+static void
+scalar_weigh_apart64(const double *const *rows, const double *weights, int64_t taps, int64_t count, double *sums)
+{
+    for (int64_t i = 0; i < count; i++) {
+        sums[i] = 0;
+        for (int64_t tap = 0; tap < taps; tap++)
+            sums[i] = sums[i] + weights[tap] * rows[tap][i];
+    }
+}
+
 const struct isa isa_scalar = {
     .name = "scalar",
 
@@ -48,5 +58,6 @@ const struct isa isa_scalar = {
     .level16 = level16,
     .smooth15 = smooth16,
     .weigh64 = scalar_weigh64,
+    .weigh_apart64 = scalar_weigh_apart64,
     ISA_LOOPS,
 };

@@ -376,14 +376,16 @@ static struct image_type_step *
 image_type_add_taps(struct image_type_plan *plan, int axis, bool high, int from, int to, int64_t sides[3])
 {
     struct image_type_step *step = image_type_add(plan, IMAGE_TYPE_TAPS);
-    double taps[FILTER_MAX_WAVELET];
+    const int count = filter_wavelet_taps(plan->demand.options.wavelet, high, step->taps);
+    const int64_t turn = (plan->copies[axis] - sides[axis]) / (count - 1) + 1;
 
     step->axis = axis;
     step->from = from;
     step->to = to;
-    step->count = filter_wavelet_taps(plan->demand.options.wavelet, high, taps);
-    for (int t = 0; t < step->count; t++)
-        step->taps[t] = taps[step->count - 1 - t];
+    step->count = count;
+    step->period = plan->periods[axis];
+    step->begin = (plan->copied[axis] + turn * (count - 1 - count / 2)) % step->period;
+    step->begin += step->begin < 0 ? step->period : 0;
     for (int i = 0; i < 3; i++) {
         step->first[i] = 0;
         step->sides[i] = sides[i];

@@ -2,7 +2,7 @@
  * image_type.h - the image types of pyradiomics 3.0.1 as responses of a whole volume, in double precision.
  *
  * Responses are those that pyradiomics computes by NumPy, SimpleITK, PyWavelets, scikit-image and SciPy. All backends
- * agree bit for bit: sums have one order, and products and sums round separately, except for wavelets.
+ * agree bit for bit: sums have one order, and products and sums round separately, except for LBP3D.
  *
  * - Square, square root, logarithm, exponential: of the largest absolute value m of the volume. (x / sqrt(m))^2;
  *   sign(x) sqrt(|x| m); sign(x) log(|x| + 1) m / log(m + 1); exp(x log(m) / m).
@@ -15,9 +15,9 @@
  *   sigma / spacing, voxels along an axis has no response (NAN): pyradiomics leaves it out.
  *
  * - Wavelet: PyWavelets' undecimated transform. Sides of an odd number get one more voxel, which repeats the first one;
- *   the volume then repeats itself. Each further level transforms the low-pass response again. Tap t of the filter of n
- *   taps is at place i + n / 2 - t. Products are added by fma(), from the last tap on. Bands of one transform are computed
- *   together.
+ *   the volume then repeats itself. Each further level transforms the low-pass response again. Columns are filtered first,
+ *   then rows, then slices. Tap t of the filter of n taps is at place i + n / 2 - t. Products are added to 0 by rising t.
+ *   Taps that are beyond the last voxel come first, by falling t. Bands of one transform are computed together.
  *
  * - LBP2D: scikit-image's local_binary_pattern per slice. Samples are interpolated linearly, and 0 beyond the slice.
  *

@@ -81,6 +81,17 @@ image_type_voxels(const struct image_type_work *work, int64_t row)
         image_type_item_at(step, &work->own->memory, row * step->size[0] + across, across, down, deep);
 }
 
+/* Filters voxels again whose taps are beyond the last column. One or two such taps do not change the sum. */
+static void
+image_type_row_end(const struct image_type_step *step, const double *from, double *to)
+{
+    const int64_t last = step->count / 2 - 2;
+
+    for (int64_t end = step->period - step->begin; end - last < step->size[0]; end += step->period)
+        for (int64_t x = end > last ? end - last : 0; x < end && x < step->size[0]; x++)
+            to[x] = image_type_taps(step, from + x, image_type_beyond(step, x));
+}
+
 /* Filters a row along an axis. Rows are read beyond their ends. */
 static void
 image_type_row(const struct image_type_work *work, int64_t row)
@@ -90,18 +101,26 @@ image_type_row(const struct image_type_work *work, int64_t row)
     const int64_t y = row % step->size[1], z = row / step->size[1], whole = count - count % ISA_WEIGH;
     const double *from = work->own->memory.at[step->from] + z * strides[2] + y * strides[1];
     double *to = work->own->memory.at[step->to], rest[ISA_WEIGH];
+    const int beyond = step->axis == 0 ? 0 : image_type_beyond(step, step->axis == 1 ? y : z);
     const double *rows[FILTER_MAX_WAVELET];
+    double taps[FILTER_MAX_WAVELET];
 
     to += ((step->to_reversed ? step->size[2] - 1 - z : z) * step->size[1] + y) * count;
-    for (int t = 0; t < step->count; t++)
-        rows[t] = from + t * strides[step->axis];
-    work->isa->weigh64(rows, step->taps, step->count, whole, to);
+    for (int i = 0; i < step->count; i++) {
+        const int t = image_type_tap(i, beyond);
+
+        taps[i] = step->taps[t];
+        rows[i] = from + (step->count - 1 - t) * strides[step->axis];
+    }
+    work->isa->weigh_apart64(rows, taps, step->count, whole, to);
     for (int t = 0; t < step->count; t++)
         rows[t] += whole;
     if (whole < count) {
-        work->isa->weigh64(rows, step->taps, step->count, ISA_WEIGH, rest);
+        work->isa->weigh_apart64(rows, taps, step->count, ISA_WEIGH, rest);
         memcpy(to + whole, rest, (size_t)(count - whole) * sizeof(*to));
     }
+    if (step->axis == 0)
+        image_type_row_end(step, from, to);
 }
 
 static void

@@ -88,8 +88,8 @@ template <int WIDTH> struct bands_pass {
     const double *from;
     double *to[IMAGE_TYPE_BANDS];
     double taps[2][(unsigned)WIDTH]; /* of the low-pass and the high-pass filter */
-    int64_t size[3];
-    bool reversed; /* slices are written in reverse */
+    int64_t size[3], last[3];        /* last: the last voxel of the period */
+    bool reversed;                   /* slices are written in reverse */
 };
 
 template <int WIDTH> struct bands_tile {
@@ -100,24 +100,28 @@ template <int WIDTH> struct bands_tile {
 };
 
 /* Makes COUNT sums of values and their taps at a time: the next product of a sum waits for the last one. Tap t of sum c has
- * value(c, t) and tap(c, t). */
-template <int WIDTH, int COUNT, typename Value, typename Tap>
+ * tap(c, t) and value(c, WIDTH - 1 - t). ENDS: sums for which last(c) are of the last voxel of the period. Three of its six taps
+ * are beyond this voxel, so that the products of taps 0 and 2 change places. */
+template <int WIDTH, int COUNT, bool ENDS, typename Value, typename Tap, typename Last>
 static __device__ __forceinline__ void
-bands_weigh(double (&sums)[(unsigned)COUNT], const Value &value, const Tap &tap)
+bands_weigh(double (&sums)[(unsigned)COUNT], const Value &value, const Tap &tap, const Last &last)
 {
 #pragma unroll
     for (int c = 0; c < COUNT; c++)
-        sums[c] = 0;
+        sums[c] = __fma_rn(tap(c, 0), value(c, WIDTH - 1), 0.0); /* not -0 */
 #pragma unroll
-    for (int t = 0; t < WIDTH; t++)
+    for (int t = 1; t < WIDTH; t++)
 #pragma unroll
         for (int c = 0; c < COUNT; c++)
-            sums[c] = __fma_rn(tap(c, t), value(c, t), sums[c]);
+            if (!ENDS || t > 2 || !last(c))
+                sums[c] = sums[c] + tap(c, t) * value(c, WIDTH - 1 - t);
+            else if (t == 2)
+                sums[c] = tap(c, 2) * value(c, WIDTH - 3) + tap(c, 1) * value(c, WIDTH - 2) + sums[c];
 }
 
-template <int WIDTH>
+template <int WIDTH, bool ENDS>
 static __device__ __forceinline__ void
-bands_along_x(const struct bands_pass<WIDTH> &pass, struct bands_tile<WIDTH> &tile)
+bands_along_x(const struct bands_pass<WIDTH> &pass, bool is_last, struct bands_tile<WIDTH> &tile)
 {
     const int lane = (int)threadIdx.x % BANDS_LANES;
 
@@ -129,8 +133,9 @@ bands_along_x(const struct bands_pass<WIDTH> &pass, struct bands_tile<WIDTH> &ti
             values[t] = tile.values[row][lane + t];
         double sums[2];
 
-        bands_weigh<WIDTH, 2>(
-            sums, [&](int, int t) { return values[t]; }, [&](int k, int t) { return pass.taps[k][t]; });
+        bands_weigh<WIDTH, 2, ENDS>(
+            sums, [&](int, int t) { return values[t]; }, [&](int k, int t) { return pass.taps[k][t]; },
+            [&](int) { return is_last; });
 #pragma unroll
         for (int k = 0; k < 2; k++)
             tile.filtered[k][row][lane] = sums[k];
@@ -140,12 +145,12 @@ bands_along_x(const struct bands_pass<WIDTH> &pass, struct bands_tile<WIDTH> &ti
 /* Where a thread writes the response of its first row. */
 struct bands_place {
     int64_t at;
-    bool is_in[BANDS_OUTPUTS];
+    bool is_in[BANDS_OUTPUTS], is_last_row[BANDS_OUTPUTS], is_last_slice;
 };
 
 /* Filters along rows and slices. `kept`: the last slices of the planes of each output, of which plane k + 2 j is filtered by k
  * along columns and by j along rows. */
-template <int WIDTH>
+template <int WIDTH, bool ENDS>
 static __device__ __forceinline__ void
 bands_across(const struct bands_pass<WIDTH> &pass, const struct bands_tile<WIDTH> &tile,
              const struct bands_place &place, double (&kept)[BANDS_OUTPUTS][BANDS_PLANES][(unsigned)WIDTH])
@@ -161,9 +166,10 @@ bands_across(const struct bands_pass<WIDTH> &pass, const struct bands_tile<WIDTH
             column[t] = tile.filtered[k][row + t][lane];
         double sums[2 * BANDS_OUTPUTS]; /* sum j * BANDS_OUTPUTS + o */
 
-        bands_weigh<WIDTH, 2 * BANDS_OUTPUTS>(
+        bands_weigh<WIDTH, 2 * BANDS_OUTPUTS, ENDS>(
             sums, [&](int c, int t) { return column[t + c % BANDS_OUTPUTS]; },
-            [&](int c, int t) { return pass.taps[c / BANDS_OUTPUTS][t]; });
+            [&](int c, int t) { return pass.taps[c / BANDS_OUTPUTS][t]; },
+            [&](int c) { return place.is_last_row[c % BANDS_OUTPUTS]; });
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             double responses[2 * BANDS_OUTPUTS]; /* response deep * BANDS_OUTPUTS + o */
@@ -177,9 +183,10 @@ bands_across(const struct bands_pass<WIDTH> &pass, const struct bands_tile<WIDTH
                     plane[t] = plane[t + 1];
                 plane[WIDTH - 1] = sums[j * BANDS_OUTPUTS + o];
             }
-            bands_weigh<WIDTH, 2 * BANDS_OUTPUTS>(
+            bands_weigh<WIDTH, 2 * BANDS_OUTPUTS, ENDS>(
                 responses, [&](int c, int t) { return kept[c % BANDS_OUTPUTS][k + 2 * j][t]; },
-                [&](int c, int t) { return pass.taps[c / BANDS_OUTPUTS][t]; });
+                [&](int c, int t) { return pass.taps[c / BANDS_OUTPUTS][t]; },
+                [&](int) { return place.is_last_slice; });
 #pragma unroll
             for (int c = 0; c < 2 * BANDS_OUTPUTS; c++) {
                 double *to = pass.to[k + 2 * j + 4 * (c / BANDS_OUTPUTS)];
@@ -211,6 +218,7 @@ __launch_bounds__(BANDS_THREADS, 2) image_type_bands_of(const __grid_constant__ 
     const int64_t end = min(first + BANDS_DEPTH, pass.size[2]);
     const int64_t x = left + (int)threadIdx.x % BANDS_LANES;
     const int64_t y = top + (int)threadIdx.x / BANDS_LANES * BANDS_OUTPUTS;
+    const bool is_last_tile = pass.last[0] < left + BANDS_LANES || pass.last[1] < top + BANDS_ROWS;
     uint32_t from[SHARE]; /* of a thread's values within a slice */
     double next[SHARE];
     double kept[BANDS_OUTPUTS][BANDS_PLANES][(unsigned)WIDTH] = {};
@@ -232,7 +240,7 @@ __launch_bounds__(BANDS_THREADS, 2) image_type_bands_of(const __grid_constant__ 
     fetch(first);
     for (int64_t z = first; z < end + WIDTH - 1; z++) {
         const int64_t done = z - (WIDTH - 1), to = pass.reversed ? pass.size[2] - 1 - done : done;
-        struct bands_place place;
+        struct bands_place place = {};
 
 #pragma unroll
         for (int i = 0; i < SHARE; i++)
@@ -241,13 +249,24 @@ __launch_bounds__(BANDS_THREADS, 2) image_type_bands_of(const __grid_constant__ 
         __syncthreads();
         if (z + 1 < end + WIDTH - 1)
             fetch(z + 1);
-        bands_along_x<WIDTH>(pass, tile);
+        const bool ends = WIDTH > 4 && (done == pass.last[2] || is_last_tile);
+
+        if (ends)
+            bands_along_x<WIDTH, true>(pass, x == pass.last[0], tile);
+        else
+            bands_along_x<WIDTH, false>(pass, false, tile);
         __syncthreads();
         place.at = (to * pass.size[1] + y) * pass.size[0] + x;
 #pragma unroll
-        for (int o = 0; o < BANDS_OUTPUTS; o++)
+        for (int o = 0; o < BANDS_OUTPUTS; o++) {
             place.is_in[o] = done >= first && x < pass.size[0] && y + o < pass.size[1];
-        bands_across<WIDTH>(pass, tile, place, kept);
+            place.is_last_row[o] = y + o == pass.last[1];
+        }
+        place.is_last_slice = done == pass.last[2];
+        if (ends)
+            bands_across<WIDTH, true>(pass, tile, place, kept);
+        else
+            bands_across<WIDTH, false>(pass, tile, place, kept);
     }
 }
 
@@ -261,19 +280,17 @@ bands_queue(struct cuda_lane *lane, const struct cuda_image_type *own)
     struct bands_pass<WIDTH> pass = {
     };
 
-    double taps[FILTER_MAX_WAVELET];
     int count = 0;
 
-    for (int k = 0; k < 2; k++) {
-        filter_wavelet_taps(demand->options.wavelet, k == 1, taps);
-        for (int t = 0; t < WIDTH; t++)
-            pass.taps[k][t] = taps[WIDTH - 1 - t];
-    }
+    for (int k = 0; k < 2; k++)
+        filter_wavelet_taps(demand->options.wavelet, k == 1, pass.taps[k]);
     for (int band = 0; band < IMAGE_TYPE_BANDS; band++)
         if (demand->bands >> band & 1)
             pass.to[band] = own->memory.at[IMAGE_TYPE_RESPONSES + count++];
-    for (int axis = 0; axis < 3; axis++)
+    for (int axis = 0; axis < 3; axis++) {
         pass.size[axis] = demand->size[axis];
+        pass.last[axis] = plan->periods[axis] - 1 - (plan->copied[axis] + WIDTH - 1 - WIDTH / 2);
+    }
     pass.from = own->memory.at[IMAGE_TYPE_VALUES];
     pass.reversed = plan->reversed;
     const int64_t tiles = (pass.size[0] + BANDS_LANES - 1) / BANDS_LANES *

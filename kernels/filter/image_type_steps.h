@@ -71,7 +71,8 @@ struct image_type_step {
     int64_t added[3], adding[3];        /* ... the box of these voxels */
     double factor;                      /* also of a point */
     int count;                          /* taps, or points */
-    double taps[2 * FILTER_MAX_POINTS]; /* of places from `first` on; LBP2D: rows, then columns of the points */
+    double taps[2 * FILTER_MAX_POINTS]; /* of a wavelet; LBP2D: rows, then columns of the points */
+    int64_t period, begin;              /* taps: the volume repeats itself, and the place in it of the first voxel */
     int low[2 * FILTER_MAX_POINTS];     /* LBP2D: the largest whole numbers up to them */
     struct image_type_recursion recursion;
     double per[3]; /* gradient: half of the distance's inverse */
@@ -217,15 +218,36 @@ image_type_gradient(const struct image_type_step *step, const double *from, cons
     return image_type_rounded(sqrt(sum));
 }
 
+/* Returns the number of taps that are beyond the last voxel of the period, for a voxel that is written. */
+FILTER_INLINE int
+image_type_beyond(const struct image_type_step *step, int64_t voxel)
+{
+    int64_t place = step->begin + voxel;
+
+    while (place >= step->period)
+        place -= step->period;
+    return place + step->count / 2 < step->period ? 0 : (int)(place + step->count / 2 - step->period + 1);
+}
+
+/* Returns the tap whose product is added as number `i`, if the first `beyond` taps are beyond the last voxel. */
+FILTER_INLINE int
+image_type_tap(int i, int beyond)
+{
+    return i < beyond ? beyond - 1 - i : i;
+}
+
 /* Returns the sum of taps along an axis. */
 FILTER_INLINE double
-image_type_taps(const struct image_type_step *step, const double *from)
+image_type_taps(const struct image_type_step *step, const double *from, int beyond)
 {
     const int64_t stride = step->axis == 0 ? 1 : step->axis == 1 ? step->sides[0] : step->sides[0] * step->sides[1];
     double sum = 0;
 
-    for (int t = 0; t < step->count; t++)
-        sum = fma(step->taps[t], from[t * stride], sum);
+    for (int i = 0; i < step->count; i++) {
+        const int t = image_type_tap(i, beyond);
+
+        sum = sum + step->taps[t] * from[(step->count - 1 - t) * stride];
+    }
     return sum;
 }
 
@@ -473,7 +495,10 @@ image_type_item_at(const struct image_type_step *step, const struct image_type_m
     default:
         if (step->to_reversed)
             to += (step->size[2] - 1 - 2 * deep) * step->size[0] * step->size[1];
-        *to = image_type_taps(step, from + index);
+        *to = image_type_taps(step, from + index,
+                              image_type_beyond(step, step->axis == 0   ? across
+                                                      : step->axis == 1 ? down
+                                                                        : deep));
         break;
     }
 }

@@ -136,6 +136,7 @@ ref_image_type_off(const struct image_type_case *each)
     }
     case FILTER_PYRADIOMICS_GRADIENT:
         return 1e-6L * peak;
+    case FILTER_PYRADIOMICS_WAVELET:
     case FILTER_PYRADIOMICS_LBP_2D:
         return 0;
     case FILTER_PYRADIOMICS_LBP_3D:
@@ -311,13 +312,36 @@ ref_log(const struct image_type_case *each, long double *responses)
 
 /* --------------------------------------------------------------------------------- wavelets -- */
 
+/* Filters the lines along an axis of a volume that repeats itself, as PyWavelets' periodic convolution does in double
+ * precision: taps beyond the last voxel first, from the last such tap down, then the others from the first one up. */
+static void
+ref_wavelet_along(const int64_t sides[3], int axis, const struct ref_kernel *kernel, double *values)
+{
+    const int64_t strides[3] = {1, sides[0], sides[0] * sides[1]}, count = sides[0] * sides[1] * sides[2];
+    double *filtered = ref_allocate(count, sizeof(*filtered));
+
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = i / strides[axis] % sides[axis], ahead = at + kernel->centre;
+        const double *line = values + i - at * strides[axis];
+        const int64_t beyond = ahead - sides[axis];
+
+        for (int64_t t = beyond; t >= 0; t--)
+            filtered[i] += (double)kernel->taps[t] * line[(ahead - t) % sides[axis] * strides[axis]];
+        for (int64_t t = beyond < 0 ? 0 : beyond + 1; t < kernel->count; t++)
+            filtered[i] +=
+                (double)kernel->taps[t] * line[(ahead - t + kernel->count * sides[axis]) % sides[axis] * strides[axis]];
+    }
+    memcpy(values, filtered, (size_t)count * sizeof(*values));
+    free(filtered);
+}
+
 static void
 ref_wavelet(const struct image_type_case *each, long double *responses)
 {
     const struct filter_options *options = &each->demand.options;
     const int64_t own[3] = {each->extent.columns, each->extent.rows, each->extent.slices};
     const int64_t sides[3] = {own[0] + own[0] % 2, own[1] + own[1] % 2, own[2] + own[2] % 2};
-    long double *volume = ref_allocate(sides[0] * sides[1] * sides[2], sizeof(*volume));
+    double *volume = ref_allocate(sides[0] * sides[1] * sides[2], sizeof(*volume));
     const int turns = options->start_level + options->level;
     struct ref_kernel kernel = {.apart = 1};
 
@@ -332,8 +356,7 @@ ref_wavelet(const struct image_type_case *each, long double *responses)
     for (int turn = 1; turn <= turns; turn++)
         for (int axis = 0; axis < (options->in_slice ? 2 : 3); axis++) {
             ref_kernel_of_wavelet(&kernel, options->wavelet, turn == turns && options->high[axis]);
-            ref_filter_along((struct image_extent){sides[0], sides[1], sides[2]}, axis, &kernel, FILTER_PERIODIC,
-                             volume);
+            ref_wavelet_along(sides, axis, &kernel, volume);
         }
     for (int64_t z = 0; z < own[2]; z++)
         for (int64_t y = 0; y < own[1]; y++)

@@ -1,13 +1,15 @@
 /*
- * filter_volume.c - for tests: filters a volume of int16 values, and writes its responses as doubles.
+ * filter_volume.c - for tests: filters a volume of int16 values, and writes its responses as doubles. Image types of pyradiomics
+ * read doubles. Bands of a wavelet follow each other: LLL, HLL, LHL, HHL, LLH, ...
  *
  *   filter_volume BACKEND COLUMNS,ROWS,SLICES SPACING,SPACING,SPACING INPUT OUTPUT KEY=VALUE...
  *
  * Keys are kind, boundary, pooling, in_slice, size, sigma_mm, laws (names with commas), energy, wavelet, high (such as
- * LHL), level, gamma, lambda_mm, theta_degrees, riesz (numbers with commas), repeat. Prints the step of the responses, and the
- * seconds of the processor and of the clock in the filter, per repetition.
+ * LHL), level, start_level, gamma, lambda_mm, theta_degrees, riesz (numbers with commas), repeat. Prints the step of the
+ * responses (image types: 0), and the seconds of the processor and of the clock in the filter, per repetition.
  */
 #include "kernels/filter/filter.h"
+#include "kernels/filter/image_type.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,13 +70,10 @@ parse(struct filter_options *options, const char *key, const char *value)
         int *whole;
         double *real;
     } numbers[] = {
-        {"size", &options->size, NULL},
-        {"energy", &options->energy, NULL},
-        {"level", &options->level, NULL},
-        {"sigma_mm", NULL, &options->sigma_mm},
-        {"gamma", NULL, &options->gamma},
-        {"lambda_mm", NULL, &options->lambda_mm},
-        {"theta_degrees", NULL, &options->theta_degrees},
+        {"size", &options->size, NULL},           {"energy", &options->energy, NULL},
+        {"level", &options->level, NULL},         {"start_level", &options->start_level, NULL},
+        {"sigma_mm", NULL, &options->sigma_mm},   {"gamma", NULL, &options->gamma},
+        {"lambda_mm", NULL, &options->lambda_mm}, {"theta_degrees", NULL, &options->theta_degrees},
     };
 
     const size_t length = strlen(value);
@@ -122,55 +121,105 @@ seconds(clockid_t clock)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
+/* A volume to filter. */
+struct work {
+    struct image_extent extent;
+    size_t count;
+    const char *input, *output;
+    int repeat;
+};
+
+static void
+filter(struct kernels_lane *lane, const struct work *work, const struct filter_demand *filter)
+{
+    struct filter_request request = {.limit = 1, .padding = {1, 0}};
+    struct kernels_demand demand = {.of = {NULL}};
+    double *responses = take(work->count, sizeof(*responses)), step = 0;
+    const int32_t *codes;
+    void *voxels;
+
+    filter_demand_set(&demand, filter);
+    must(kernels_volume_begin(lane, work->extent, IMAGE_INT16, &demand, &voxels, &error));
+    use_file(work->input, "rb", voxels, work->count * sizeof(int16_t));
+    for (size_t i = 0; i < work->count; i++)
+        request.limit = abs(((int16_t *)voxels)[i]) > request.limit ? abs(((int16_t *)voxels)[i]) : request.limit;
+    must(kernels_volume_ready(lane, 0, work->extent.slices, &error));
+    for (int i = 0; i < work->repeat; i++) {
+        const double used = seconds(CLOCK_PROCESS_CPUTIME_ID), begun = seconds(CLOCK_MONOTONIC);
+
+        must(filter_run(lane, filter->options.kind, &request, &codes, &step, &error));
+        printf("%a %.6f %.6f\n", step, seconds(CLOCK_PROCESS_CPUTIME_ID) - used, seconds(CLOCK_MONOTONIC) - begun);
+    }
+    for (size_t i = 0; i < work->count; i++)
+        responses[i] = codes[i] * step;
+    use_file(work->output, "wb", responses, work->count * sizeof(*responses));
+    free(responses);
+}
+
+static void
+filter_image_type(struct kernels_lane *lane, const struct work *work, const struct filter_demand *filter)
+{
+    struct image_type_demand own = {.options = filter->options, .bands = filter->options.in_slice ? 0x0F : 0xFF};
+    struct kernels_demand demand = {.of = {[KERNELS_IMAGE_TYPE] = &own}};
+    double *values = take(work->count, sizeof(*values)), *responses;
+    const double *found[IMAGE_TYPE_BANDS];
+    void *voxels;
+
+    memcpy(own.spacing, filter->spacing, sizeof(own.spacing));
+    use_file(work->input, "rb", values, work->count * sizeof(*values));
+    must(kernels_volume_begin(lane, work->extent, IMAGE_UINT8, &demand, &voxels, &error));
+    memset(voxels, 0, work->count);
+    must(kernels_volume_ready(lane, 0, work->extent.slices, &error));
+    const size_t bands = (size_t)image_type_count(&own);
+    const struct image_type_request request = {.values = values,
+                                               .sides = {work->extent.columns, work->extent.rows, work->extent.slices}};
+    for (int i = 0; i < work->repeat; i++) {
+        const double used = seconds(CLOCK_PROCESS_CPUTIME_ID), begun = seconds(CLOCK_MONOTONIC);
+
+        must(image_type_run(lane, &request, found, &error));
+        printf("0 %.6f %.6f\n", seconds(CLOCK_PROCESS_CPUTIME_ID) - used, seconds(CLOCK_MONOTONIC) - begun);
+    }
+    responses = take(bands * work->count, sizeof(*responses));
+    for (size_t band = 0; band < bands; band++)
+        memcpy(responses + band * work->count, found[band], work->count * sizeof(*responses));
+    use_file(work->output, "wb", responses, bands * work->count * sizeof(*responses));
+    free(responses);
+    free(values);
+}
+
 int
 main(int argc, char **argv)
 {
     struct kernels_device_options device_options = {.backend = argc > 6 ? argv[1] : "cpu"};
-    struct filter_demand filter = {.options = {.boundary = FILTER_MIRROR}};
-    struct filter_request request = {.limit = 1, .padding = {1, 0}};
-    struct kernels_demand demand = {.of = {NULL}};
+    struct filter_demand asked = {.options = {.boundary = FILTER_MIRROR}};
     struct kernels_device *device;
     struct kernels_lane *lane;
-    struct image_extent extent = {0};
-    const int32_t *codes;
-    void *voxels;
-    double step = 0;
-    int repeat = 1;
+    struct work work = {.repeat = 1};
 
     if (argc < 7)
         return EXIT_FAILURE;
-    (void)sscanf(argv[2], "%" SCNd64 ",%" SCNd64 ",%" SCNd64, &extent.columns, &extent.rows, &extent.slices);
-    (void)sscanf(argv[3], "%lf,%lf,%lf", &filter.spacing[0], &filter.spacing[1], &filter.spacing[2]);
+    (void)sscanf(argv[2], "%" SCNd64 ",%" SCNd64 ",%" SCNd64, &work.extent.columns, &work.extent.rows,
+                 &work.extent.slices);
+    (void)sscanf(argv[3], "%lf,%lf,%lf", &asked.spacing[0], &asked.spacing[1], &asked.spacing[2]);
+    work.count = (size_t)image_voxels(&work.extent);
+    work.input = argv[4];
+    work.output = argv[5];
     for (int i = 6; i < argc; i++) {
         char *value = strchr(argv[i], '=');
 
         if (value)
             *value++ = '\0';
         if (strcmp(argv[i], "repeat") == 0)
-            repeat = atoi(value ? value : "");
+            work.repeat = atoi(value ? value : "");
         else
-            parse(&filter.options, argv[i], value ? value : "");
+            parse(&asked.options, argv[i], value ? value : "");
     }
-    const size_t count = (size_t)image_voxels(&extent);
-    double *responses = take(count, sizeof(*responses));
     must(kernels_device_open(&device_options, &device, &error));
     must(kernels_lane_open(device, &lane, &error));
-    filter_demand_set(&demand, &filter);
-    must(kernels_volume_begin(lane, extent, IMAGE_INT16, &demand, &voxels, &error));
-    use_file(argv[4], "rb", voxels, count * sizeof(int16_t));
-    for (size_t i = 0; i < count; i++)
-        request.limit = abs(((int16_t *)voxels)[i]) > request.limit ? abs(((int16_t *)voxels)[i]) : request.limit;
-    must(kernels_volume_ready(lane, 0, extent.slices, &error));
-    for (int i = 0; i < repeat; i++) {
-        const double used = seconds(CLOCK_PROCESS_CPUTIME_ID), begun = seconds(CLOCK_MONOTONIC);
-
-        must(filter_run(lane, filter.options.kind, &request, &codes, &step, &error));
-        printf("%a %.6f %.6f\n", step, seconds(CLOCK_PROCESS_CPUTIME_ID) - used, seconds(CLOCK_MONOTONIC) - begun);
-    }
-    for (size_t i = 0; i < count; i++)
-        responses[i] = codes[i] * step;
-    use_file(argv[5], "wb", responses, count * sizeof(*responses));
-    free(responses);
+    if (filter_is_image_type(asked.options.kind))
+        filter_image_type(lane, &work, &asked);
+    else
+        filter(lane, &work, &asked);
     kernels_lane_close(lane);
     kernels_device_close(device);
     return 0;
