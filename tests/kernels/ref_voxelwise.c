@@ -228,7 +228,7 @@ ref_glcm(const struct ref_window *window, const int step[3], double *features)
                 }
             }
     if (pairs > 0) {
-        glcm_features(&settings, counts, 1, 1, values);
+        glcm_features(&settings, NULL, counts, 1, 1, values);
         write_named(VOXELWISE_FAMILY_glcm, &family_glcm, values, features);
         if (isnan(features[VOXELWISE_OF_glcm_CORRELATION])) { /* one grey level */
             features[VOXELWISE_OF_glcm_CORRELATION] = 1;

@@ -159,7 +159,7 @@ START_TEST(phantom_of_ibsi)
     ibsi_fill(&scene);
     counts = count(ibsi_extent, scene.voxels, scene.region, scene.level_of, 6, aggregation, &slices, &directions);
     ck_assert_int_eq(directions, aggregation_is_2d(aggregation) ? 4 : 13);
-    ck_assert_int_eq(glcm_features(&settings, counts, slices, directions, values), 0);
+    ck_assert_int_eq(glcm_features(&settings, NULL, counts, slices, directions, values), 0);
     for (int f = 0; f < GLCM_FEATURES; f++) {
         const struct feature_definition *definition = &family_glcm.definitions[f];
 
@@ -255,7 +255,7 @@ features_of(int levels, bool symmetric, const uint64_t *counts, struct feature_v
 {
     const struct glcm_settings settings = {levels, AGGREGATION_3D_MERGED, symmetric, GLCM_ONE_LEVEL_ABSENT};
 
-    ck_assert_int_eq(glcm_features(&settings, counts, 1, 1, values), 0);
+    ck_assert_int_eq(glcm_features(&settings, NULL, counts, 1, 1, values), 0);
 }
 
 static double
@@ -441,7 +441,7 @@ average_of(const uint64_t (*matrices)[9], int64_t slices, int64_t directions, en
 {
     const struct glcm_settings settings = {3, aggregation, true, GLCM_ONE_LEVEL_ABSENT};
 
-    ck_assert_int_eq(glcm_features(&settings, &matrices[0][0], slices, directions, values), 0);
+    ck_assert_int_eq(glcm_features(&settings, NULL, &matrices[0][0], slices, directions, values), 0);
 }
 
 START_TEST(averages)
@@ -570,7 +570,7 @@ START_TEST(finite_or_absent)
         memset(counts, 0, sizeof(counts));
         for (int64_t i = 0; i < filled; i++)
             counts[ref_random_below(&random, 3 * levels * levels)] = UINT64_C(1) << ref_random_below(&random, 44);
-        ck_assert_int_eq(glcm_features(&settings, counts, 1, 3, v), 0);
+        ck_assert_int_eq(glcm_features(&settings, NULL, counts, 1, 3, v), 0);
         for (int f = 0; f < GLCM_FEATURES; f++) {
             ck_assert(isfinite(v[f].value));
             ck_assert(v[f].missing == FEATURE_PRESENT || v[f].value == 0);

@@ -226,7 +226,7 @@ print_glcm(const struct scene *scene)
     int error;
 
     ref_texture_glcm(scene->extent, scene->pixel, scene->voxels, &request, counts);
-    error = glcm_features(&glcm, counts, slices, (int64_t)request.offset_count, values);
+    error = glcm_features(&glcm, NULL, counts, slices, (int64_t)request.offset_count, values);
     if (!error) {
         printf(",\n \"glcm\": {");
         print_family("", &family_glcm, values);

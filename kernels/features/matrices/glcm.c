@@ -19,6 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Limits of the matrices of a set that are computed at the same time. */
+#define MATRICES_BYTES ((int64_t)64 << 20)
+#define MATRICES_MAX   16
+
 static const struct feature_definition glcm_definitions[GLCM_FEATURES] = {
     {"joint_maximum", "Joint maximum", "GYBY", .unit = "1"},
     {"joint_average", "Joint average", "60VM", .unit = "1"},
@@ -48,20 +52,11 @@ static const struct feature_definition glcm_definitions[GLCM_FEATURES] = {
     {"maximal_correlation_coefficient", "Maximal correlation coefficient", "", .unit = "1"},
 };
 
-/* A nonzero element of a matrix, with levels i and j from 0. */
-struct cell {
-    int i, j;
-    uint64_t count;
-};
-
-/* One matrix of n levels: its counts, its nonzero cells row by row, and its marginals as counts and
- * as probabilities. */
+/* One matrix of n levels: its counts, and its marginals as counts and as probabilities. */
 struct matrix {
     int n;
     bool symmetric;
     uint64_t *counts; /* n * n */
-    struct cell *cells;
-    size_t cell_count;
     uint64_t total;
 
     uint64_t *row_counts;        /* n */
@@ -70,40 +65,38 @@ struct matrix {
     uint64_t *sum_counts;        /* 2 n: i + j + 2 = k, for k = 2 .. 2 n, at k - 2 */
     double *rows, *columns, *differences, *sums;
 
-    int row_levels, column_levels;           /* numbers of levels that occur */
-    int *places;                             /* 2 n */
-    double *residual, *transposed, *product; /* n * n each; the latter two only if not symmetric */
-    double *work;                            /* 5 n */
+    int row_levels, column_levels; /* numbers of levels that occur */
+    int *places;                   /* 2 n */
+    double *transposed, *product;  /* n * n each; only if not symmetric */
+    double *work;                  /* 5 n */
 };
 
 static void
 matrix_close(struct matrix *matrix)
 {
     free(matrix->counts);
-    free(matrix->cells);
     free(matrix->row_counts);
     free(matrix->rows);
     free(matrix->places);
-    free(matrix->residual);
+    free(matrix->transposed);
 }
 
+/* The caller must close the matrix, also after an error. */
 static int
 matrix_open(struct matrix *matrix, int n, bool symmetric)
 {
     const size_t size = (size_t)n, square = size * size;
 
     *matrix = (struct matrix){.n = n, .symmetric = symmetric};
-    matrix->counts = calloc(square, sizeof(*matrix->counts));
-    matrix->cells = malloc(square * sizeof(*matrix->cells));
+    matrix->counts = malloc(square * sizeof(*matrix->counts));
     matrix->row_counts = malloc(5 * size * sizeof(*matrix->row_counts));
     matrix->rows = malloc(10 * size * sizeof(*matrix->rows));
     matrix->places = malloc(2 * size * sizeof(*matrix->places));
-    matrix->residual = malloc((symmetric ? 1 : 3) * square * sizeof(*matrix->residual));
-    if (!matrix->counts || !matrix->cells || !matrix->row_counts || !matrix->rows || !matrix->places ||
-        !matrix->residual) {
-        matrix_close(matrix);
+    matrix->transposed = symmetric ? NULL : malloc(2 * square * sizeof(*matrix->transposed));
+    matrix->product = symmetric ? NULL : matrix->transposed + square;
+    if (!matrix->counts || !matrix->row_counts || !matrix->rows || !matrix->places ||
+        !(symmetric || matrix->transposed))
         return -ENOMEM;
-    }
     matrix->column_counts = matrix->row_counts + size;
     matrix->difference_counts = matrix->column_counts + size;
     matrix->sum_counts = matrix->difference_counts + size;
@@ -111,10 +104,6 @@ matrix_open(struct matrix *matrix, int n, bool symmetric)
     matrix->differences = matrix->columns + size;
     matrix->sums = matrix->differences + size;
     matrix->work = matrix->sums + 2 * size;
-    if (!symmetric) {
-        matrix->transposed = matrix->residual + square;
-        matrix->product = matrix->transposed + square;
-    }
     return 0;
 }
 
@@ -135,14 +124,12 @@ matrix_add(struct matrix *matrix, const uint64_t *counts)
         }
 }
 
-/* Lists the cells, sums the marginals exactly, and converts these to probabilities. Returns false if all counts are
- * 0. */
+/* Sums the marginals exactly, and converts these to probabilities. Returns false if all counts are 0. */
 static bool
 matrix_normalise(struct matrix *matrix)
 {
     const int n = matrix->n;
 
-    matrix->cell_count = 0;
     matrix->total = 0;
     memset(matrix->row_counts, 0, (size_t)n * 5 * sizeof(*matrix->row_counts)); /* all marginals */
     for (int i = 0; i < n; i++)
@@ -151,7 +138,6 @@ matrix_normalise(struct matrix *matrix)
 
             if (count == 0)
                 continue;
-            matrix->cells[matrix->cell_count++] = (struct cell){i, j, count};
             matrix->total += count;
             matrix->row_counts[i] += count;
             matrix->column_counts[j] += count;
@@ -255,15 +241,18 @@ joint_features(const struct matrix *matrix, struct feature_value values[GLCM_FEA
 
     moments(matrix->rows, matrix->n, 1, &row_mean, &row_variance);
     moments(matrix->columns, matrix->n, 1, &column_mean, &column_variance);
-    for (size_t c = 0; c < matrix->cell_count; c++) {
-        const struct cell *cell = &matrix->cells[c];
-        const double p = (double)cell->count / (double)matrix->total, i = cell->i + 1, j = cell->j + 1;
+    for (int row = 0; row < matrix->n; row++)
+        for (int column = 0; column < matrix->n; column++) {
+            const uint64_t count = matrix->counts[row * matrix->n + column];
+            const double p = (double)count / (double)matrix->total, i = row + 1, j = column + 1;
 
-        maximum = p > maximum ? p : maximum;
-        squares += p * p;
-        product += i * j * p;
-        covariance += (i - row_mean) * (j - column_mean) * p;
-    }
+            if (count == 0)
+                continue;
+            maximum = p > maximum ? p : maximum;
+            squares += p * p;
+            product += i * j * p;
+            covariance += (i - row_mean) * (j - column_mean) * p;
+        }
     values[GLCM_JOINT_MAXIMUM] = feature_present(maximum);
     values[GLCM_JOINT_AVERAGE] = feature_present(row_mean);
     values[GLCM_JOINT_VARIANCE] = feature_present(row_variance);
@@ -288,15 +277,18 @@ information_features(const struct matrix *matrix, struct feature_value values[GL
     const double larger = fmax(of_rows, of_columns), smaller = fmin(of_rows, of_columns);
     double joint = 0, mutual = 0;
 
-    for (size_t c = 0; c < matrix->cell_count; c++) {
-        const struct cell *cell = &matrix->cells[c];
-        const double p = (double)cell->count / (double)matrix->total;
-        const double together = (double)cell->count * (double)matrix->total;
-        const double apart = (double)matrix->row_counts[cell->i] * (double)matrix->column_counts[cell->j];
+    for (int i = 0; i < matrix->n; i++)
+        for (int j = 0; j < matrix->n; j++) {
+            const uint64_t count = matrix->counts[i * matrix->n + j];
+            const double p = (double)count / (double)matrix->total;
+            const double together = (double)count * (double)matrix->total;
+            const double apart = (double)matrix->row_counts[i] * (double)matrix->column_counts[j];
 
-        joint -= p * log2(p);
-        mutual += p * log2(together / apart);
-    }
+            if (count == 0)
+                continue;
+            joint -= p * log2(p);
+            mutual += p * log2(together / apart);
+        }
     mutual = fmin(mutual > 0 ? mutual : 0, smaller); /* rounding may exceed the bounds */
     values[GLCM_JOINT_ENTROPY] = feature_present(joint > 0 ? joint : 0);
     if (larger > 0)
@@ -324,12 +316,13 @@ find_occurring(const uint64_t *counts, int n, struct occurring *levels)
         }
 }
 
-/* Computes (p_ij - p_i. p_.j) / sqrt(p_i. p_.j) for the levels that occur, from counts. */
-static void
-fill_residual(const struct matrix *matrix, const struct occurring *rows, const struct occurring *columns,
-              double *residual)
+/* Computes (p_ij - p_i. p_.j) / sqrt(p_i. p_.j) for the levels that occur, from counts, and in their place: none is written
+ * before a count that is still to be read. */
+static double *
+fill_residual(struct matrix *matrix, const struct occurring *rows, const struct occurring *columns)
 {
     const double total = (double)matrix->total;
+    double *residual = (double *)matrix->counts;
 
     for (int r = 0; r < rows->count; r++)
         for (int c = 0; c < columns->count; c++) {
@@ -339,6 +332,7 @@ fill_residual(const struct matrix *matrix, const struct occurring *rows, const s
 
             residual[r * columns->count + c] = (together - apart) / (total * rows->roots[r] * columns->roots[c]);
         }
+    return residual;
 }
 
 /* Computes the lower half of the height x width matrix times its transpose. */
@@ -371,7 +365,7 @@ maximal_correlation(struct matrix *matrix, struct feature_value values[GLCM_FEAT
 {
     struct occurring rows = {.places = matrix->places, .roots = matrix->work};
     struct occurring columns = {.places = matrix->places + matrix->n, .roots = matrix->work + matrix->n};
-    double norm;
+    double *residual, norm;
 
     if (matrix->row_levels < 2 || matrix->column_levels < 2) {
         values[GLCM_MAXIMAL_CORRELATION_COEFFICIENT] = feature_absent(FEATURE_ONE_GREY_LEVEL);
@@ -379,30 +373,35 @@ maximal_correlation(struct matrix *matrix, struct feature_value values[GLCM_FEAT
     }
     find_occurring(matrix->row_counts, matrix->n, &rows);
     find_occurring(matrix->column_counts, matrix->n, &columns);
-    fill_residual(matrix, &rows, &columns, matrix->residual);
+    residual = fill_residual(matrix, &rows, &columns);
     if (matrix->symmetric) {
-        norm = eigen_spectral_norm(matrix->residual, rows.count, matrix->work);
+        norm = eigen_spectral_norm(residual, rows.count, matrix->work);
     } else {
-        multiply_by_transpose(matrix->residual, rows.count, columns.count, matrix->transposed, matrix->product);
+        multiply_by_transpose(residual, rows.count, columns.count, matrix->transposed, matrix->product);
         norm = sqrt(eigen_spectral_norm(matrix->product, rows.count, matrix->work));
     }
     values[GLCM_MAXIMAL_CORRELATION_COEFFICIENT] = feature_present(norm < 1 ? norm : 1);
 }
 
-/* Sums of values, and the number of matrices with a value. */
-struct average {
-    double sum[GLCM_FEATURES];
-    int64_t count[GLCM_FEATURES];
-    int64_t matrices;
+/* The features of all matrices, each in the work memory of its part. */
+struct matrices {
+    const struct glcm_settings *settings;
+    const uint64_t *counts;
+    int64_t count, merged; /* matrices to compute, and the directions that each merges */
+    int64_t parts;
+    struct matrix *work;
+    struct feature_value (*values)[GLCM_FEATURES];
 };
 
+/* Overwrites the counts of the matrix. */
 static void
-average_add(struct average *average, struct matrix *matrix, enum glcm_one_level one_level)
+matrix_features(struct matrix *matrix, enum glcm_one_level one_level, struct feature_value values[GLCM_FEATURES])
 {
-    struct feature_value values[GLCM_FEATURES];
-
-    if (!matrix_normalise(matrix))
+    if (!matrix_normalise(matrix)) {
+        for (int f = 0; f < GLCM_FEATURES; f++)
+            values[f] = feature_absent(FEATURE_NO_NEIGHBOURS);
         return;
+    }
     difference_features(matrix, values);
     sum_features(matrix, values);
     joint_features(matrix, values);
@@ -413,41 +412,89 @@ average_add(struct average *average, struct matrix *matrix, enum glcm_one_level 
         values[GLCM_INFORMATION_CORRELATION_1] = feature_present(0);
         values[GLCM_MAXIMAL_CORRELATION_COEFFICIENT] = feature_present(one_level == GLCM_ONE_LEVEL_OF_ONE ? 1 : 0);
     }
-    average->matrices++;
-    for (int f = 0; f < GLCM_FEATURES; f++)
-        if (values[f].missing == FEATURE_PRESENT) {
-            average->sum[f] += values[f].value;
-            average->count[f]++;
+}
+
+static void
+matrices_compute(void *context, int64_t part)
+{
+    const struct matrices *matrices = context;
+    struct matrix *matrix = &matrices->work[part];
+    const int64_t square = (int64_t)matrix->n * matrix->n;
+
+    for (int64_t m = part; m < matrices->count; m += matrices->parts) {
+        memset(matrix->counts, 0, (size_t)square * sizeof(*matrix->counts));
+        for (int64_t d = m * matrices->merged; d < (m + 1) * matrices->merged; d++)
+            matrix_add(matrix, matrices->counts + d * square);
+        matrix_features(matrix, matrices->settings->one_level, matrices->values[m]);
+    }
+}
+
+/* Averages each feature over the matrices that have it. */
+static void
+matrices_average(const struct matrices *matrices, struct feature_value values[GLCM_FEATURES])
+{
+    for (int f = 0; f < GLCM_FEATURES; f++) {
+        enum feature_missing missing = FEATURE_NO_NEIGHBOURS;
+        double sum = 0;
+        int64_t count = 0;
+
+        for (int64_t m = 0; m < matrices->count; m++) {
+            const struct feature_value value = matrices->values[m][f];
+
+            if (value.missing == FEATURE_PRESENT) {
+                sum += value.value;
+                count++;
+            } else if (value.missing == FEATURE_ONE_GREY_LEVEL)
+                missing = value.missing;
         }
+        values[f] = count > 0 ? feature_present(sum / (double)count) : feature_absent(missing);
+    }
+}
+
+static size_t
+matrix_bytes(int levels, bool symmetric)
+{
+    return (symmetric ? 1 : 3) * (size_t)levels * (size_t)levels * sizeof(uint64_t);
+}
+
+/* Returns the max number of matrices to compute at the same time. */
+static int64_t
+matrices_together(int levels, bool symmetric, int64_t count)
+{
+    const int64_t fit = MATRICES_BYTES / (int64_t)matrix_bytes(levels, symmetric);
+    const int64_t most = count < MATRICES_MAX ? count : MATRICES_MAX;
+
+    return fit < 1 ? 1 : fit < most ? fit : most;
 }
 
 int
-glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int64_t slices, int64_t directions,
-              struct feature_value values[GLCM_FEATURES])
+glcm_features(const struct glcm_settings *settings, const struct kernels_lane *lane, const uint64_t *counts,
+              int64_t slices, int64_t directions, struct feature_value values[GLCM_FEATURES])
 {
-    const int64_t square = (int64_t)settings->levels * settings->levels;
     const bool merges = aggregation_merges(settings->aggregation);
-    struct average average = {.matrices = 0};
-    struct matrix matrix;
+    const int64_t threads = lane ? kernels_lane_threads(lane) : 1;
+    struct matrices matrices = {.settings = settings,
+                                .counts = counts,
+                                .count = merges ? slices : slices * directions,
+                                .merged = merges ? directions : 1};
+    int rc;
 
-    if (matrix_open(&matrix, settings->levels, settings->symmetric))
-        return -ENOMEM;
-    for (int64_t z = 0; z < slices; z++)
-        for (int64_t d = 0; d < directions; d++) {
-            matrix_add(&matrix, counts + (z * directions + d) * square);
-            if (!merges || d + 1 == directions) {
-                average_add(&average, &matrix, settings->one_level);
-                memset(matrix.counts, 0, (size_t)matrix.n * (size_t)matrix.n * sizeof(*matrix.counts));
-            }
-        }
-    for (int f = 0; f < GLCM_FEATURES; f++) {
-        if (average.count[f] > 0)
-            values[f] = feature_present(average.sum[f] / (double)average.count[f]);
-        else
-            values[f] = feature_absent(average.matrices > 0 ? FEATURE_ONE_GREY_LEVEL : FEATURE_NO_NEIGHBOURS);
+    matrices.parts =
+        matrices_together(settings->levels, settings->symmetric, threads < matrices.count ? threads : matrices.count);
+    matrices.work = calloc((size_t)matrices.parts, sizeof(*matrices.work));
+    matrices.values = malloc((size_t)matrices.count * sizeof(*matrices.values));
+    rc = matrices.work && matrices.values ? 0 : -ENOMEM;
+    for (int64_t part = 0; part < matrices.parts && rc == 0; part++)
+        rc = matrix_open(&matrices.work[part], settings->levels, settings->symmetric);
+    if (rc == 0) {
+        kernels_lane_for(lane, matrices.parts, matrices_compute, &matrices);
+        matrices_average(&matrices, values);
     }
-    matrix_close(&matrix);
-    return 0;
+    for (int64_t part = 0; matrices.work && part < matrices.parts; part++)
+        matrix_close(&matrices.work[part]);
+    free(matrices.work);
+    free(matrices.values);
+    return rc;
 }
 
 /* ---------------------------------------------------------------------------- the family -- */
@@ -499,14 +546,16 @@ glcm_size(const struct feature_region *region, size_t set)
     return glcm_slices(region) * directions.count * (size_t)region->levels * (size_t)region->levels;
 }
 
-/* Returns the counts' memory plus one matrix. */
+/* Returns the memory of the counts, of the features of each matrix, and of the matrices that are computed at the same time. */
 static size_t
 glcm_bytes(const struct feature_region *largest, size_t set)
 {
     const struct glcm_options *options = texture_glcm_options(largest->volume->options);
-    const size_t cell = sizeof(uint64_t) + sizeof(struct cell) + (options->symmetric ? 1 : 3) * sizeof(double);
+    const size_t matrices = glcm_size(largest, set) / ((size_t)largest->levels * (size_t)largest->levels);
+    const int64_t together = matrices_together(largest->levels, options->symmetric, (int64_t)matrices);
 
-    return glcm_size(largest, set) * sizeof(uint64_t) + (size_t)largest->levels * (size_t)largest->levels * cell;
+    return matrices * (matrix_bytes(largest->levels, true) + GLCM_FEATURES * sizeof(struct feature_value)) +
+           (size_t)together * matrix_bytes(largest->levels, options->symmetric);
 }
 
 static int
@@ -556,7 +605,8 @@ glcm_values(const struct feature_region *region, size_t set, const uint64_t *cou
     struct directions directions;
 
     directions_make(options, set, &directions);
-    return glcm_features(&settings, counts, (int64_t)glcm_slices(region), (int64_t)directions.count, values);
+    return glcm_features(&settings, region->volume->lane, counts, (int64_t)glcm_slices(region),
+                         (int64_t)directions.count, values);
 }
 
 const struct feature_family family_glcm = {

@@ -56,13 +56,14 @@ struct glcm_settings {
 
 /*
  * Computes the features of counts[slices][directions][levels][levels] (slices is 1 unless the
- * aggregation is per slice; levels are 2 .. 256). Averages exclude matrices without counts (IBSI
+ * aggregation is per slice; levels are 2 .. 65536). Averages exclude matrices without counts (IBSI
  * 3.6.1, pyradiomics). For correlation, the first information measure and f14, they also exclude
  * matrices with one grey level, where these are undefined, unless `one_level` gives them values. Joint average and variance are those of
- * the rows. The sum of all counts must be below 2^53. Returns 0 or -ENOMEM.
+ * the rows. The sum of all counts must be below 2^53. Threads of the lane (NULL: this thread) compute
+ * different matrices. Returns 0 or -ENOMEM.
  */
-int glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int64_t slices, int64_t directions,
-                  struct feature_value values[GLCM_FEATURES]);
+int glcm_features(const struct glcm_settings *settings, const struct kernels_lane *lane, const uint64_t *counts,
+                  int64_t slices, int64_t directions, struct feature_value values[GLCM_FEATURES]);
 
 #ifdef __cplusplus
 }
