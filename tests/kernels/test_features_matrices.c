@@ -4,8 +4,10 @@
  */
 #include "kernels/features/matrices/level_matrix.h"
 #include "kernels/features/matrices/neighbourhood.h"
+#include "kernels/features/matrices/wide.h"
 #include "kernels/texture/texture.h"
 #include "tests/kernels/ref_ibsi.h"
+#include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
@@ -115,7 +117,7 @@ static struct feature_value values[FEATURE_FAMILY_MAX];
 static void
 set_up(void)
 {
-    const struct kernels_device_options cpu = {.backend = "cpu", .threads = 1};
+    const struct kernels_device_options cpu = {.backend = "cpu", .threads = 3};
 
     ck_assert_int_eq(kernels_device_open(&cpu, &device, NULL), 0);
     ck_assert_int_eq(kernels_lane_open(device, &lane, NULL), 0);
@@ -293,6 +295,167 @@ START_TEST(levels_on_the_host_are_counted_like_the_lanes)
 
 END_TEST
 
+/* A volume of levels, of which few occur, and a region of it. */
+struct many {
+    struct image_extent extent;
+    int levels;
+    bool in_slice, per_slice;
+    uint16_t *voxels;
+    uint64_t *bits;
+    uint16_t *same; /* level_of */
+    uint32_t *wide;
+};
+
+static void
+many_fill(struct many *many, int seed)
+{
+    const struct image_extent extent = many->extent;
+    const int64_t columns = extent.columns, words = (columns + 63) / 64, margin = seed % 2 ? 0 : 2;
+    const int apart = seed % 2 ? 1 : many->levels / 3;
+    uint64_t random = 5 + (uint64_t)seed;
+
+    many->voxels = calloc((size_t)ref_voxels(extent), sizeof(*many->voxels));
+    many->bits = calloc((size_t)(words * extent.rows * extent.slices), sizeof(*many->bits));
+    many->same = calloc(65536, sizeof(*many->same));
+    many->wide = calloc((size_t)ref_voxels(extent), sizeof(*many->wide));
+    for (int v = 0; v < 65536; v++)
+        many->same[v] = (uint16_t)v;
+    for (int64_t v = 0; v < ref_voxels(extent); v++) {
+        const int64_t x = v % columns;
+        const bool inside = x >= margin && x < columns - margin && ref_random_below(&random, 10) > 0;
+
+        many->voxels[v] = (uint16_t)(many->levels - apart * (int)ref_random_below(&random, 3));
+        if (v > 0 && ref_random_below(&random, 3))
+            many->voxels[v] = many->voxels[v - 1];
+        many->bits[v / columns * words + x / 64] |= (uint64_t)inside << x % 64;
+        many->wide[v] = inside ? many->voxels[v] : 0;
+    }
+}
+
+static void
+many_free(struct many *many)
+{
+    free(many->voxels);
+    free(many->bits);
+    free(many->same);
+    free(many->wide);
+}
+
+/* Compares the counts, and frees them. */
+static void
+check_counts(uint64_t *counts, uint64_t *expected, size_t size)
+{
+    ck_assert_mem_eq(counts, expected, size * sizeof(*counts));
+    free(counts);
+    free(expected);
+}
+
+static void
+check_many_pairs(const struct many *many, const struct feature_region *region)
+{
+    static const struct texture_offset far[] = {{2, 0, 0}, {-1, 3, 0}, {0, -1, 0}, {1, -1, 2}, {-3, 0, -1}, {0, 50, 0}};
+    const struct texture_glcm request = {
+        {many->levels, many->same, 1}, many->bits, far, sizeof(far) / sizeof(far[0]), many->per_slice};
+    const size_t matrices = (many->per_slice ? (size_t)many->extent.slices : 1) * request.offset_count;
+    const size_t size = matrices * (size_t)many->levels * (size_t)many->levels;
+    uint64_t *counts = calloc(size, sizeof(*counts)), *expected = calloc(size, sizeof(*expected));
+
+    ref_texture_glcm(many->extent, IMAGE_UINT16, many->voxels, &request, expected);
+    wide_glcm(region, &request, counts);
+    check_counts(counts, expected, size);
+}
+
+static void
+check_many_runs(const struct many *many, const struct feature_region *region)
+{
+    struct texture_offset directions[TEXTURE_MAX_DIRECTIONS];
+    const struct texture_runs request = {.levels = {many->levels, many->same, 1},
+                                         .region = many->bits,
+                                         .directions = directions,
+                                         .direction_count = ref_directions(many->in_slice, 1, directions),
+                                         .longest = many->extent.columns + many->extent.rows + many->extent.slices,
+                                         .per_slice = many->per_slice};
+    const size_t size = texture_runs_size(&request, many->extent.slices);
+    uint64_t *counts = calloc(size, sizeof(*counts)), *expected = calloc(size, sizeof(*expected));
+
+    ref_texture_runs(many->extent, IMAGE_UINT16, many->voxels, &request, expected);
+    wide_runs(region, &request, counts);
+    check_counts(counts, expected, size);
+}
+
+static void
+check_many_neighbours(const struct many *many, const struct feature_region *region, int distance)
+{
+    const struct texture_neighbours request = {
+        {many->levels, many->same, 1}, many->bits, distance, distance - 1, many->in_slice, many->per_slice};
+    const size_t size = (many->per_slice ? (size_t)many->extent.slices : 1) * TEXTURE_NEIGHBOUR_KINDS *
+                        (size_t)many->levels * texture_neighbours_width(&request);
+    uint64_t *counts = calloc(size, sizeof(*counts)), *expected = calloc(size, sizeof(*expected));
+
+    ref_texture_neighbours(many->extent, IMAGE_UINT16, many->voxels, &request, expected);
+    wide_neighbours(region, &request, counts);
+    check_counts(counts, expected, size);
+}
+
+/* Compares zones with the keys of the reference, which have room for levels below 512. */
+static void
+check_many_zones(const struct many *many, const struct feature_region *region)
+{
+    const struct texture_zones request = {
+        {many->levels, many->same, 1}, many->bits, true, many->in_slice, many->per_slice};
+    const size_t room = (size_t)ref_voxels(many->extent) + 1;
+    struct texture_zone_list lists[TEXTURE_ZONE_KINDS] = {{NULL, 0}};
+    uint64_t *expected = calloc(room, sizeof(*expected)), *listed = calloc(room, sizeof(*listed));
+
+    ck_assert_int_eq(wide_zones(region, &request, lists, NULL), 0);
+    for (int kind = 0; kind < TEXTURE_ZONE_KINDS; kind++) {
+        const uint64_t count = ref_texture_zones(many->extent, IMAGE_UINT16, many->voxels, &request,
+                                                 (enum texture_zone_kind)kind, expected);
+
+        for (size_t i = 0; i < lists[kind].count; i++) {
+            uint64_t *key = &lists[kind].zones[i].key;
+            const uint64_t group = *key >> WIDE_ZONE_VALUE_BITS;
+
+            *key =
+                texture_zone_key((int64_t)(group >> WIDE_ZONE_LEVEL_BITS), group & ((1u << WIDE_ZONE_LEVEL_BITS) - 1),
+                                 *key & ((UINT64_C(1) << WIDE_ZONE_VALUE_BITS) - 1));
+        }
+        ck_assert_uint_eq(ref_texture_listed(&lists[kind], listed), count);
+        ck_assert_mem_eq(listed, expected, count * sizeof(*listed));
+        free(lists[kind].zones);
+    }
+    free(expected);
+    free(listed);
+}
+
+/* Long and short rows, a region at the border or not, levels on both sides of the limit of a lane, all kinds of slices. */
+START_TEST(many_levels_are_counted_like_the_reference)
+{
+    static const struct image_extent extents[] = {{1100, 3, 3}, {17, 13, 7}, {70, 40, 1}, {1, 1, 9}};
+    static const int levels[] = {TEXTURE_MAX_LEVELS, TEXTURE_MAX_LEVELS + 1, 500};
+    const struct texture_options options = options_of(AGGREGATION_3D_AVERAGED);
+    struct many many = {
+        .extent = extents[_i % 4], .levels = levels[_i / 4 % 3], .in_slice = _i >= 12, .per_slice = _i >= 24};
+    const struct feature_volume volume = {.lane = lane,
+                                          .options = &options,
+                                          .columns = many.extent.columns,
+                                          .rows = many.extent.rows,
+                                          .slices = many.extent.slices};
+
+    many_fill(&many, _i);
+    const struct feature_region region = {
+        .volume = &volume, .bits = many.bits, .levels = many.levels, .wide = many.wide};
+
+    check_many_pairs(&many, &region);
+    check_many_runs(&many, &region);
+    for (int distance = 1; distance <= TEXTURE_MAX_DISTANCE; distance++)
+        check_many_neighbours(&many, &region, distance);
+    check_many_zones(&many, &region);
+    many_free(&many);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -309,6 +472,7 @@ main(void)
     tcase_add_test(tcase, tones_without_neighbours);
     tcase_add_test(tcase, tones_of_equal_products);
     tcase_add_loop_test(tcase, levels_on_the_host_are_counted_like_the_lanes, 0, 3 * AGGREGATIONS);
+    tcase_add_loop_test(tcase, many_levels_are_counted_like_the_reference, 0, 36);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,7 +1,7 @@
 /*
  * wide.h - counts of matrices for more levels than the lane's operations take (TEXTURE_MAX_LEVELS), from the levels of a
  * region on the host. Counts are those of texture.h: the requests' levels are not used. All backends share them. Threads:
- * any.
+ * any; idle threads of the lane's device help.
  */
 #ifndef NOCTULE_KERNELS_FEATURES_MATRICES_WIDE_H
 #define NOCTULE_KERNELS_FEATURES_MATRICES_WIDE_H

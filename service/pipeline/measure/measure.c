@@ -154,32 +154,48 @@ count_values(struct step *step, struct feature_region *region)
     return 0;
 }
 
+/* Levels of a region's voxels to make. */
+struct widening {
+    const struct feature_region *region;
+    struct discretise_rule rule;
+    uint32_t *levels;
+};
+
+static void
+widen_slice(void *context, int64_t z)
+{
+    const struct widening *widening = context;
+    const struct feature_region *region = widening->region;
+    const struct feature_volume *volume = region->volume;
+    const struct image_rescale *rescale = &volume->rescales[volume->tables > 1 ? z : 0];
+    const void *voxels = kernels_volume_voxels(volume->lane);
+    const enum image_pixel pixel = kernels_volume_pixel(volume->lane);
+    const int64_t columns = volume->columns;
+    for (int64_t row = z * volume->rows; row < (z + 1) * volume->rows; row++)
+        for (int64_t word = 0; word * 64 < columns; word++)
+            for (uint64_t bits = image_word(region->bits, columns, row, word); bits; bits &= bits - 1) {
+                const int64_t i = row * columns + word * 64 + __builtin_ctzll(bits);
+                const int32_t stored = image_value(voxels, pixel, i);
+                /* With reals, the stored values are 1 in the intensity mask. */
+                if (!feature_region_keeps(region, z, stored))
+                    continue;
+                const double value = volume->reals ? volume->reals[i] : rescale->slope * stored + rescale->intercept;
+                widening->levels[i] = discretise_value(&widening->rule, value);
+            }
+}
+
 /* Makes the levels of a region's voxels, for families that count more than TEXTURE_MAX_LEVELS. */
 static int
 fill_wide(struct step *step, struct feature_region *region)
 {
     const struct feature_volume *volume = &step->volume;
-    const struct discretisation_options *options = &volume->options->levels;
-    const int64_t columns = volume->columns, rows = volume->rows * volume->slices;
-    const void *voxels = kernels_volume_voxels(step->request->lane);
-    const enum image_pixel pixel = kernels_volume_pixel(step->request->lane);
-    const struct discretise_rule rule = discretise_rule_of(options, region->extremes[0], region->extremes[1]);
-    step->wide = calloc((size_t)(rows * columns), sizeof *step->wide);
+    struct widening widening = {.region = region};
+    widening.rule = discretise_rule_of(&volume->options->levels, region->extremes[0], region->extremes[1]);
+    widening.levels = step->wide =
+        calloc((size_t)(volume->columns * volume->rows * volume->slices), sizeof *step->wide);
     if (!step->wide)
         return out_of_memory(step);
-    for (int64_t row = 0; row < rows; row++) {
-        const int64_t z = row / volume->rows;
-        const struct image_rescale *rescale = &volume->rescales[volume->tables > 1 ? z : 0];
-        for (int64_t x = 0; x < columns; x++) {
-            const int64_t i = row * columns + x;
-            const int32_t stored = image_value(voxels, pixel, i);
-            /* With reals, the stored values are 1 in the intensity mask. */
-            if (!image_has(region->bits, columns, row, x) || !feature_region_keeps(region, z, stored))
-                continue;
-            const double value = volume->reals ? volume->reals[i] : rescale->slope * stored + rescale->intercept;
-            step->wide[i] = discretise_value(&rule, value);
-        }
-    }
+    kernels_lane_for(volume->lane, volume->slices, widen_slice, &widening);
     region->wide = step->wide;
     return 0;
 }
