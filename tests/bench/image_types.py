@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Times whole jobs with all image types of pyradiomics but LBP3D, and all families, of a region of half a million voxels.
 
-    build/venv/bin/python tests/bench/image_types.py --bin build/plain/bin [--backend cuda] [--jobs 3] [--pyradiomics]
+    build/venv/bin/python tests/bench/image_types.py --bin build/plain/bin [--backend cuda] [--jobs 3] [--pyradiomics] [--contrast 1500]
 
 The image is noise, smoothed, of 160 x 160 x 128 int16; the region is a ball of radius 49. 17 images. Jobs run one after the
-other in one process, from NRRD to the SEG. Prints seconds and processor seconds per job. --pyradiomics: also its own time.
+other in one process, from NRRD to the SEG. Prints seconds and processor seconds per job. --pyradiomics: also its own time. --contrast:
+added to the values of the ball, so that some images have more than 256 levels.
 """
 
 import argparse
@@ -36,11 +37,11 @@ SEGMENT = '{ label = "Unused"; method = "range"; range = [ 1.0, 2.0 ]; ' \
           'type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; }'
 
 
-def write_case(folder):
+def write_case(folder, contrast):
     values = scipy.ndimage.gaussian_filter(numpy.random.default_rng(1).normal(size=(128, 160, 160)), 2) * 1500
     z, y, x = numpy.ogrid[:128, :160, :160]
     ball = (z - 64) ** 2 + (y - 80) ** 2 + (x - 80) ** 2 <= 49 ** 2
-    for name, array in (("image", numpy.round(values).astype(numpy.int16)), ("mask", ball.astype(numpy.uint8))):
+    for name, array in (("image", numpy.round(values + contrast * ball).astype(numpy.int16)), ("mask", ball.astype(numpy.uint8))):
         SimpleITK.WriteImage(SimpleITK.GetImageFromArray(array), str(folder / f"{name}.nrrd"))
     return int(ball.sum())
 
@@ -51,10 +52,11 @@ def main():
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--jobs", type=int, default=3)
     parser.add_argument("--pyradiomics", action="store_true")
+    parser.add_argument("--contrast", type=int, default=0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        voxels = write_case(folder)
+        voxels = write_case(folder, options.contrast)
         (folder / "parameters.yaml").write_text(PARAMETERS)
         texture = subprocess.run([options.bin / "noctule", "profiles", "--pyradiomics", folder / "parameters.yaml"],
                                  check=True, capture_output=True, text=True).stdout

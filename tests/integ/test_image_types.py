@@ -136,6 +136,24 @@ def test_small_and_sparse_regions(measured, tmp_path, name, more):
     assert assert_equal(row, theirs) == (2 + bands) * 91
 
 
+@pytest.mark.parametrize("levels", (256, 257, 65536))
+def test_many_levels(measured, tmp_path, levels):
+    """Up to 256 levels are counted by the lane, and more on the host. The GLCM of 65,536 levels is too large for both."""
+    values, inside = ball((9, 12, 14), 3)
+    values = np.argsort(np.argsort(values, axis=None)).reshape(values.shape)
+    values = np.round(values * (levels - 1) / values.max() / 5) * 5  # so that runs and zones have several voxels
+    values[inside & (values == values[inside].min())], values[inside & (values == values[inside].max())] = 0, levels - 1
+    classes = [kind for kind in CLASSES if kind != "glcm" or levels < 65536]
+    image, region = write_pair(tmp_path, values.astype(float), inside, 1)
+    file, row = measured("setting: { binWidth: 1 }\nimageType:\n  Original: {}\nfeatureClass:\n" + "".join(
+        f"  {kind}:\n" for kind in classes), tmp_path / "image.nrrd", tmp_path / "mask.nrrd")
+    theirs = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(image, region)
+    assert assert_equal(row, theirs) == (91 if levels < 65536 else 91 - 24)
+    (features,) = (tmp_path / "out").rglob("features.csv")
+    with open(features) as table:
+        assert {line["levels"] for line in csv.DictReader(table) if line["family"] == "glrlm"} == {str(levels)}
+
+
 @pytest.mark.parametrize("name, more, count", (("ball", "", 6), ("one slice", ", force2D: true", 9)))
 def test_shapes_have_the_names_of_pyradiomics(measured, tmp_path, name, more, count):
     """Those that it defines in the same way. Volumes, axes and surfaces in space keep other names."""
