@@ -6,7 +6,6 @@
 #define NOCTULE_BASE_FEATURE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus

@@ -6,7 +6,6 @@
 #define NOCTULE_BASE_FILTER_OPTIONS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,7 +2,6 @@
 #include "base/series_about.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #define BETWEEN '\x1f' /* DICOM text cannot contain it (PS3.5, 6.1) */

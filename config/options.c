@@ -4,7 +4,6 @@
 #include "config/kinds/kinds.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 const struct option_row *
 option_find(const struct option_section *section, const char *name)

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int
 copy_scalar(config_setting_t *to, const config_setting_t *from)

@@ -8,8 +8,6 @@
  */
 #include "config/kinds/kinds.h"
 
-#include "config/options/option_sections.h"
-
 #include <errno.h>
 #include <stdlib.h>
 

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #define LANES 16
 /* Errors of sums of 256 terms in single precision are below 1e-5 of the sum; of the query's parts, below 1e-6. */

@@ -23,7 +23,6 @@
 #include "base/image.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus

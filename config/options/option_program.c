@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "config/options/option_sections.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char *const input_choices[] = {"nifti", "nrrd", "dicom", NULL};

@@ -5,7 +5,6 @@
  * the clock is set. The age of a delivery must not include time in which nothing could be sent.
  */
 #include "db/queue/edges.h"
-#include "db/queue/queue_private.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /*
  * Returns whether the code stands for an instance that the series must have. Other files are of

@@ -1,6 +1,5 @@
 /* series_rows.c - instances, series, stacks: the edges of a series (see transaction.c). */
 #include "db/queue/edges.h"
-#include "db/queue/queue_private.h"
 
 #include <errno.h>
 #include <math.h>

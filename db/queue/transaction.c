@@ -83,7 +83,6 @@
 #include "db/filesystem.h"
 #include "db/migrate.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

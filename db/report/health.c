@@ -1,10 +1,8 @@
 /* health.c - checks the database for damage, and measures its growth. */
-#include "db/iso_time.h"
 #include "db/report/report_private.h"
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #define STEPS_BETWEEN_LOOKS 10000
 #define WEEK_MS             (INT64_C(7) * 24 * 3600 * 1000)

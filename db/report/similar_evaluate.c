@@ -5,7 +5,6 @@
 #include "db/report/similar_private.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

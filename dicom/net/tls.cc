@@ -5,7 +5,6 @@
 #include <dcmtk/dcmnet/assoc.h>
 
 #include <openssl/err.h>
-#include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 

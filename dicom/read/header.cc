@@ -4,15 +4,12 @@
 
 #include <semaphore.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <map>
-#include <new>
 
 int
 header_open(int fd, const char *path, struct stream *stream, struct error *error)

@@ -1,7 +1,6 @@
 /* header_decimal.cc - parses decimals in long texts. A structure set has millions of them. */
 #include "dicom/read/header.hh"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <iterator>

@@ -2,7 +2,6 @@
 #include "dicom/value/value.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

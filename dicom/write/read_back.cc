@@ -3,10 +3,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dicom/read/header.hh"
-#include "dicom/write/derived.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>

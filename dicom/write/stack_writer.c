@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "dicom/value/tags.h"
 #include "dicom/value/transfer_syntax.h"
-#include "dicom/write/derived.h"
 
 #include <errno.h>
 #include <math.h>

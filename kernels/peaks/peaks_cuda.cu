@@ -5,8 +5,6 @@
  */
 #include "kernels/peaks/peaks_cuda.cuh"
 
-#include <math.h>
-
 enum { PEAKS_BLOCKS = 4096 };
 
 struct cuda_peaks {

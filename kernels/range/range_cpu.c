@@ -1,7 +1,6 @@
 /* range_cpu.c - finds the smallest and largest stored value in one pass over the volume; implements
  * range_cpu.h. */
 #include "kernels/range/range_cpu.h"
-#include "kernels/range/range.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -4,7 +4,6 @@
  */
 #include "service/cli/control_requests.h"
 
-#include "db/iso_time.h"
 #include "service/common/clock.h"
 
 #include <limits.h>

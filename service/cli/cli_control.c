@@ -9,7 +9,6 @@
 
 #include "db/report.h"
 #include "service/common/layout.h"
-#include "service/common/wire/messages.h"
 
 #include <errno.h>
 #include <fcntl.h>

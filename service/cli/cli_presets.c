@@ -8,7 +8,6 @@
 #include "service/cli/cli.h"
 
 #include "base/text.h"
-#include "config/config.h"
 #include "service/cli/profile_pyradiomics.h"
 #include "service/common/file_ops.h"
 #include "service/common/json.h"

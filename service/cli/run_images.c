@@ -5,7 +5,6 @@
 #include "service/pipeline/image_file.h"
 #include "service/pipeline/volume_source.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

@@ -26,7 +26,6 @@
 #include "service/common/role.h"
 #include "service/common/wire/channel.h"
 #include "service/common/wire/handed.h"
-#include "service/common/wire/messages.h"
 
 #include <errno.h>
 #include <inttypes.h>

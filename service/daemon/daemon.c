@@ -13,7 +13,6 @@
 #include "service/daemon/daemon.h"
 
 #include "base/test_hook.h"
-#include "db/program_rows.h"
 #include "db/retention_rows.h"
 #include "service/common/clock.h"
 #include "service/common/confine/call_filter.h"
@@ -24,8 +23,6 @@
 #include "service/daemon/alert_daemon.h"
 
 #include "service/daemon/configured.h"
-#include "service/daemon/control.h"
-#include "service/daemon/core.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/local_executor.h"

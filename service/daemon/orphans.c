@@ -10,7 +10,6 @@
 #include "service/common/file_ops.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
-#include "service/daemon/core.h"
 
 #include <errno.h>
 #include <fcntl.h>

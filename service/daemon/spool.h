@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* Creates the root and every folder in it. Returns 0, or -errno with a message. */

@@ -1,7 +1,6 @@
 /* expectations.c - see expectations.h. */
 #include "service/pipeline/expectations.h"
 
-#include "base/text.h"
 #include "service/pipeline/expect/look.h"
 #include "service/pipeline/measure/measure.h"
 

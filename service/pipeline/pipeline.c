@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/test_hook.h"
 #include "base/text.h"
-#include "config/config.h"
 #include "service/common/clock.h"
 #include "service/common/jobs/job_output.h"
 #include "service/common/routing/routing_options.h"

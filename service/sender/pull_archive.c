@@ -5,7 +5,6 @@
 #include "service/common/pull/pull_query.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

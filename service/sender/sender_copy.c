@@ -2,7 +2,6 @@
 #include "service/sender/sender_copy.h"
 
 #include "base/text.h"
-#include "dicom/objects/convert/convert.h"
 
 #include <errno.h>
 #include <fcntl.h>

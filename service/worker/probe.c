@@ -12,7 +12,6 @@
 #include "service/common/wire/child.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MAX_GPUS 64

@@ -5,7 +5,6 @@
 #include "dicom/read/annotation/object_peek.h"
 #include "tests/fuzz/must.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -7,7 +7,6 @@
 #include "tests/fuzz/must.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -7,7 +7,6 @@
 #include "tests/fuzz/must.h"
 #include "tests/fuzz/scratch_file.h"
 
-#include <stdio.h>
 #include <xxhash.h>
 
 enum { CHECK_AT = 12, CHECKED = 16, FIXED = 192, BLOCK = 16, MAX_SIZE = 1 << 20 };

@@ -12,7 +12,6 @@
 #include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

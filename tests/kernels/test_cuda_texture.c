@@ -10,7 +10,6 @@
  */
 #include "kernels/texture/region.h"
 #include "tests/kernels/gpu_pair.h"
-#include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_morphology.h"
 #include "tests/kernels/ref_patterns.h"
 #include "tests/kernels/ref_texture.h"

@@ -1,6 +1,5 @@
 /* test_discretise.c - grey levels of stored values by the four rules, at their edges. */
 #include "kernels/features/discretise.h"
-#include "tests/kernels/ref_texture.h"
 
 #include <check.h>
 #include <errno.h>

@@ -12,7 +12,6 @@
 #include "kernels/peaks/peaks.h"
 #include "tests/kernels/ref_ibsi.h"
 #include "tests/kernels/ref_morphology.h"
-#include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
 #include "tests/share.h"
 

@@ -10,7 +10,6 @@
 #include "tests/kernels/variants.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 enum { CASES = 96 };

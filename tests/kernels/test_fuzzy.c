@@ -4,7 +4,6 @@
  */
 #include "kernels/fuzzy/affinity.h"
 #include "kernels/fuzzy/fuzzy.h"
-#include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_fuzzy.h"
 #include "tests/kernels/ref_volumes.h"
 #include "tests/kernels/variants.h"

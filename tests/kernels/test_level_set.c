@@ -12,7 +12,6 @@
 #include "tests/kernels/variants.h"
 #include "tests/share.h"
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
  * test_mask.c - compares masks of the CPU backend with their definitions, voxel by voxel, on each available
  * instruction set, with 1, 2 and 3 threads.
  */
-#include "kernels/mask/ball.h"
 #include "kernels/mask/mask.h"
 #include "tests/kernels/ref_mask.h"
 #include "tests/kernels/ref_volumes.h"

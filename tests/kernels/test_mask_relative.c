@@ -1,5 +1,4 @@
 /* test_mask_relative.c - compares relative ranges with plain definitions: sorted values, and every split. */
-#include "kernels/cpu/device.h"
 #include "kernels/mask/relative.h"
 #include "kernels/texture/texture.h"
 #include "tests/kernels/ref_volumes.h"

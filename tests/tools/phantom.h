@@ -7,7 +7,6 @@
 #define NOCTULE_PHANTOM_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct part10;

@@ -8,8 +8,6 @@
  */
 #include "tests/tools/phantom_canvas.h"
 
-#include "tests/tools/part10.h"
-
 #include <math.h>
 #include <stddef.h>
 #include <string.h>

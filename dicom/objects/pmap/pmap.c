@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "dicom/value/tags.h"
-#include "dicom/write/stack_writer.h"
 
 #include <endian.h>
 #include <errno.h>

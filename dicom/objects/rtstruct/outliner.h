@@ -16,8 +16,6 @@
 
 #include "dicom/write/mask_bits.h"
 
-#include <stddef.h>
-
 #define OUTLINE_INSET (1.0 / 256)
 
 /* Corners of pixels, in quarters of a pixel: 4 * column, plus 1 or -1 for an inset to the right or left; rows alike. */

@@ -3,7 +3,6 @@
  * rejected.
  */
 #include "base/error.h"
-#include "base/text.h"
 #include "dicom/read/geometry/geometry_internal.h"
 
 #include <limits.h>

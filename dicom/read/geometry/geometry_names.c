@@ -5,7 +5,6 @@
 #include "dicom/read/geometry/geometry_internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

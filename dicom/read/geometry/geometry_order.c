@@ -4,7 +4,6 @@
  */
 #include "dicom/read/geometry/geometry_internal.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

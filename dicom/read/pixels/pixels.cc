@@ -11,9 +11,7 @@
 #include "dicom/read/pixels/fragments.h"
 #include "dicom/read/pixels/rle.h"
 
-#include <cerrno>
 #include <cstring>
-#include <memory>
 
 struct dicom_pixels {
     const struct dicom_instance *instance;

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "dicom/dicom.h"
 #include "dicom/value/dictionary.h"
 
 #include <errno.h>

@@ -13,14 +13,12 @@
 #include "service/common/json.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fts.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

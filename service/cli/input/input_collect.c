@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fts.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

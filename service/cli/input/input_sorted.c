@@ -1,13 +1,11 @@
 /* input_sorted.c - see input.h. */
 #include "service/cli/input/input.h"
 
-#include "base/error.h"
 #include "base/text.h"
 #include "service/common/series_size.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* input_units.c - see input.h. */
 #include "service/cli/input/input.h"
 
-#include "base/error.h"
 #include "base/text.h"
 #include "service/common/routing/routing_rules.h"
 #include "service/pipeline/pipeline.h"

@@ -6,7 +6,6 @@
 
 #include "service/common/html/html.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

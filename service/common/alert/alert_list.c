@@ -4,7 +4,6 @@
 #include "base/array.h"
 #include "base/text.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -6,7 +6,6 @@
 #include "base/feature.h"
 #include "dicom/dicom.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

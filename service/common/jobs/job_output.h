@@ -12,7 +12,6 @@
 #define NOCTULE_SERVICE_COMMON_JOBS_JOB_OUTPUT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 struct output;
 

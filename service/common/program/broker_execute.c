@@ -1,7 +1,6 @@
 /* broker_execute.c - one attempt at a run of a program: its input, the program in its sandbox, its output. */
 #include "service/common/program/broker_case.h"
 
-#include "base/test_hook.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/program/process_tree.h"
@@ -14,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define MIB          (1024.0 * 1024.0)

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ORDER_FORMAT   "noctule-program 1"
 #define OUTCOME_FORMAT "noctule-outcome 1"

@@ -2,7 +2,6 @@
 #include "service/common/program/sandbox_private.h"
 
 #include "base/test_hook.h"
-#include "base/text.h"
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
 #include "service/common/log.h"

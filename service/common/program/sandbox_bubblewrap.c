@@ -1,7 +1,6 @@
 /* sandbox_bubblewrap.c - the command line of bubblewrap (bwrap(1)). */
 #include "service/common/program/sandbox_private.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

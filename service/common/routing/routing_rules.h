@@ -12,7 +12,6 @@
 #include "service/common/routing/routing_conditions.h"
 
 #include <stddef.h>
-#include <stdint.h>
 
 #define RULES_MAX_STACKS 8 /* max number of stacks for a rule without `stacks` */
 

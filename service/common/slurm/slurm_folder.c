@@ -1,7 +1,6 @@
 /* slurm_folder.c - see slurm_folder.h: names, and the step's side. */
 #include "service/common/slurm/slurm_folder.h"
 
-#include "base/durable.h"
 #include "service/common/parallel.h"
 #include "service/common/slurm/slurm_sealed.h"
 

@@ -5,7 +5,6 @@
 #include "service/common/volume/volume_values.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

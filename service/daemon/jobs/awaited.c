@@ -2,7 +2,6 @@
 #include "service/daemon/jobs/awaited.h"
 
 #include "service/common/clock.h"
-#include "service/common/log.h"
 #include "service/common/routing/routing_result.h"
 #include "service/daemon/programs/program_plan.h"
 #include "service/daemon/series/series.h"

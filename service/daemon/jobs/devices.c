@@ -1,7 +1,6 @@
 /* devices.c - see devices.h. */
 #include "service/daemon/jobs/devices.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

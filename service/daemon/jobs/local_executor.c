@@ -17,7 +17,6 @@
 #include "service/daemon/jobs/local_executor.h"
 
 #include "service/common/clock.h"
-#include "service/common/log.h"
 #include "service/common/role.h"
 #include "service/daemon/jobs/workers.h"
 #include "service/daemon/spool.h"

@@ -23,12 +23,10 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PROGRAMS_MAX    16    /* processes */
 #define CHOICES         64    /* runs to choose from */

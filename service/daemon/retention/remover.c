@@ -2,7 +2,6 @@
 #include "service/daemon/retention/remover.h"
 
 #include "base/durable.h"
-#include "base/test_hook.h"
 #include "service/common/file_ops.h"
 #include "service/common/layout.h"
 #include "service/daemon/core.h"

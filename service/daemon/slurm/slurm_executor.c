@@ -1,7 +1,6 @@
 /* slurm_executor.c - the executor's interface for jobs.c, and the life of its process; see slurm_executor.h. */
 #include "service/daemon/slurm/slurm_executor_private.h"
 
-#include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/slurm/slurm_folder.h"
 

@@ -5,7 +5,6 @@
 #include "service/pipeline/volume.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 

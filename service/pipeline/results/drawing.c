@@ -4,7 +4,6 @@
 #include "service/common/picture/orientation.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

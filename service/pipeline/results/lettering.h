@@ -13,8 +13,6 @@
 
 #include "service/common/picture/indexed_png.h"
 
-#include <stddef.h>
-
 struct lettering;
 
 /* Makes letters of `size` pixels per em. Returns NULL if memory is short. */

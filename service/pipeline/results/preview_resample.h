@@ -7,7 +7,6 @@
 #define NOCTULE_SERVICE_PIPELINE_RESULTS_PREVIEW_RESAMPLE_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 /* The position of a sample between two voxels of a row or column. */
 struct resample_tap {

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "service/pipeline/segment/object_figures.h"
 #include "service/pipeline/segment/object_frames.h"
-#include "service/pipeline/segment/object_pick.h"
 #include "service/pipeline/segment/object_search.h"
 
 #include <errno.h>

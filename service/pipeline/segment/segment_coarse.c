@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "service/pipeline/measure/measure.h"
 #include "service/pipeline/rescaled_series.h"
-#include "service/pipeline/volume.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,6 @@
 #include "service/pipeline/segment/segment_fuzzy.h"
 
 #include "base/error.h"
-#include "service/pipeline/volume.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "db/report.h"
 #include "service/common/html/html.h"
-#include "service/common/json.h"
 #include "service/web/server/web_session.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
 #include "service/web/api/web_api.h"
 
 #include "db/report.h"
-#include "service/common/json.h"
 
 #include <stdlib.h>
 #include <string.h>

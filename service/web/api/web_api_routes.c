@@ -3,7 +3,6 @@
 
 #include "db/report.h"
 #include "service/common/clock.h"
-#include "service/common/json.h"
 #include "service/web/pages/web_similar.h"
 
 #include <errno.h>

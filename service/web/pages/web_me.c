@@ -2,7 +2,6 @@
 #include "service/web/api/web_api.h"
 
 #include "db/report.h"
-#include "service/common/json.h"
 #include "service/web/decide/web_decide.h"
 #include "service/web/server/web_session.h"
 

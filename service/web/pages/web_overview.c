@@ -3,7 +3,6 @@
  * hours, running and waiting work, the parts of the service, and the machine.
  */
 #include "service/web/decide/web_decide.h"
-#include "service/web/pages/web_view.h"
 
 #include "base/calendar/time_window.h"
 #include "service/common/clock.h"

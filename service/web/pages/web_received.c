@@ -1,6 +1,5 @@
 /* web_received.c - the page Received: senders, rejected callers and quarantined files. */
 #include "service/web/decide/web_decide.h"
-#include "service/web/pages/web_view.h"
 
 #include <stdlib.h>
 #include <string.h>

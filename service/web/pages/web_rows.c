@@ -4,7 +4,6 @@
  */
 #include "service/web/pages/web_browse.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static int

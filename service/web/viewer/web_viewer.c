@@ -5,7 +5,6 @@
 #include "service/web/viewer/web_planes.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

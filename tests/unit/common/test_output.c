@@ -1,6 +1,5 @@
 /* The output folder: all files of a job or none, whatever happens between. */
 #include "base/durable.h"
-#include "service/common/file_ops.h"
 #include "service/common/jobs/job_output.h"
 #include "service/pipeline/results/results.h"
 

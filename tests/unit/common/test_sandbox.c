@@ -8,7 +8,6 @@
 #include "tests/unit/scratch_folder.h"
 #include "tests/unit/suite.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

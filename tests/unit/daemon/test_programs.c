@@ -7,7 +7,6 @@
 #include "db/program_rows.h"
 #include "service/common/clock.h"
 #include "service/common/program/program_order.h"
-#include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/workers.h"
 #include "service/daemon/programs/program_plan.h"
 #include "tests/unit/db/sample.h"

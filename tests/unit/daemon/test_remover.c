@@ -8,7 +8,6 @@
 #include "tests/unit/suite.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

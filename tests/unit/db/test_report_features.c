@@ -4,7 +4,6 @@
 #include "tests/unit/db/sample.h"
 
 #include <float.h>
-#include <math.h>
 
 static struct sample s;
 static struct report *report;

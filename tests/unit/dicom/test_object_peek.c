@@ -8,7 +8,6 @@
 #include "tests/unit/suite.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 #include "tests/unit/suite.h"
 
 #include <check.h>
-#include <stdlib.h>
 
 static const struct {
     enum code code;

@@ -6,7 +6,6 @@
 #include "tests/unit/dicom/peek_sample.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 

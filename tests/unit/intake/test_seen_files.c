@@ -2,7 +2,6 @@
 #include "service/receiver/inbox/inbox_seen.h"
 
 #include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "service/web/server/web_server.h"
 
 #include "service/common/bind_at.h"
-#include "service/web/web.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/suite.h"
 

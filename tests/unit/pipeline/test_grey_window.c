@@ -2,7 +2,6 @@
 #include "service/pipeline/results/grey_window.h"
 #include "tests/unit/suite.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define SIDE 32

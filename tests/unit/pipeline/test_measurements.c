@@ -5,8 +5,6 @@
 #include "tests/unit/suite.h"
 
 #include <check.h>
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,7 +12,6 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
