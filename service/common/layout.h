@@ -21,7 +21,7 @@
 /* removed/<n>: moved away, to be deleted (db/retention_rows.h). */
 #define LAYOUT_REMOVED   "removed"
 #define LAYOUT_CONVERTED "converted" /* unnamed files of senders (sender_form.h) */
-#define LAYOUT_PULL      "pull"      /* pull/<batch>: accession numbers to retrieve (pull_accessions.h) */
+#define LAYOUT_PULL      "pull"      /* pull/<batch>: accession numbers to retrieve (pull_accessions.c) */
 #define LAYOUT_RUN       "run"
 /* programs/<run>/mask and output.txt; work folders of attempts next to them. */
 #define LAYOUT_PROGRAMS "programs"

@@ -17,6 +17,8 @@
 
 #include "service/daemon/core.h"
 
+#include <stdint.h>
+
 struct attempt;
 
 struct attempt_type {
@@ -70,5 +72,12 @@ void attempts_write(struct attempts *attempts);
 /* Returns the running or unrecorded attempt for this row, or NULL. */
 struct attempt *attempts_find(const struct attempts *attempts, int64_t id);
 size_t attempts_count(const struct attempts *attempts);
+
+/* -------------------------------------------------------------------------- jobs/backoff.c ---- */
+
+/* Returns the delay after attempt number `attempts` in milliseconds: first_seconds, doubled each time up to
+ * max_seconds, plus or minus a tenth depending on `salt` (the row's number). Rows that failed together therefore retry
+ * at different times. */
+int64_t backoff_ms(double first_seconds, double max_seconds, int32_t attempts, int64_t salt);
 
 #endif

@@ -24,8 +24,8 @@
 
 #include "service/daemon/configured.h"
 #include "service/daemon/delivery/deliveries.h"
+#include "service/daemon/jobs/executor.h"
 #include "service/daemon/jobs/jobs.h"
-#include "service/daemon/jobs/local_executor.h"
 #include "service/daemon/jobs/uploads.h"
 #include "service/daemon/jobs/workers.h"
 #include "service/daemon/notification.h"

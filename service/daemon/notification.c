@@ -8,7 +8,7 @@
 #include "service/common/json.h"
 #include "service/common/log.h"
 #include "service/daemon/alert_daemon.h"
-#include "service/daemon/jobs/backoff.h"
+#include "service/daemon/attempt.h"
 #include "service/daemon/site_command.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include "dicom/dicom.h"
 #include "dicom/read/annotation/provenance.h"
 #include "service/common/jobs/feature_document.h"
+#include "service/common/wire/messages.h"
 #include "service/common/wire/proto.h"
 #include "service/pipeline/expectations.h"
 #include "service/pipeline/flat_image.h"
@@ -139,5 +140,18 @@ bool pipeline_stopped(const struct pipeline_watch *watch);
 
 /* Returns "REVIEW", "EMPTY", or the verdict: "DONE", "RETRY", "REJECT", "STOPPED". */
 const char *pipeline_outcome(const struct pipeline_report *report);
+
+/* ------------------------------------------------------------------------- report_frames.c ---- */
+
+/* The report as messages to the daemon: as many FEATURES and HISTOGRAM as needed, then DONE. */
+
+void report_write_progress(struct proto_writer *writer, int64_t job, const char *stage, double fraction);
+void report_write_features(struct proto_writer *writer, int64_t job, const struct feature *features, size_t count);
+void report_write_histogram(struct proto_writer *writer, int64_t job, const struct feature_histogram *histogram);
+void report_write_done(struct proto_writer *writer, int64_t job, const struct pipeline_report *report);
+
+/* Passes each message to `take`, which must finish and release it; false: stop. */
+void report_write(int64_t job, const struct pipeline_report *report,
+                  bool (*take)(void *context, struct proto_writer *frame), void *context);
 
 #endif

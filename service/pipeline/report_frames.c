@@ -1,5 +1,5 @@
-/* report_frames.c - see report_frames.h. */
-#include "service/pipeline/report_frames.h"
+/* report_frames.c - see pipeline_report.h. */
+#include "service/pipeline/pipeline_report.h"
 
 #include "base/test_hook.h"
 

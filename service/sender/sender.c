@@ -10,9 +10,7 @@
 #include "service/common/log.h"
 #include "service/common/stow/stow.h"
 #include "service/common/wire/child.h"
-#include "service/sender/sender_chain.h"
-#include "service/sender/sender_copy.h"
-#include "service/sender/sender_images.h"
+#include "service/sender/sender_form.h"
 
 #include <errno.h>
 #include <inttypes.h>

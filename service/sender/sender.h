@@ -9,11 +9,15 @@
 #ifndef NOCTULE_SERVICE_SENDER_SENDER_H
 #define NOCTULE_SERVICE_SENDER_SENDER_H
 
+#include "base/error.h"
 #include "config/config.h"
+#include "dicom/deidentify/deidentify.h"
 #include "dicom/dicom.h"
 #include "dicom/net/scp.h"
 #include "service/common/pseudonym.h"
 #include "service/common/wire/messages.h"
+
+#include <stddef.h>
 
 struct sender;
 
@@ -54,5 +58,34 @@ void sender_close(struct sender *sender);
  * stays, and the call fails. Creates the folder if it is missing. Blocks. Returns 0, or -errno with
  * a code: FOLDER_CONFLICT (-EEXIST), FOLDER_UNWRITABLE, DISK_FULL or FILE_UNREADABLE. */
 int sender_folder_deliver(const char *folder, const char *file, const char *name, struct error *error);
+
+/* -------------------------------------------------------------------------- sender_chain.c ---- */
+
+/*
+ * A digest of the files that were sent, in their order, and of the way to send them: the address of the destination, and
+ * the settings and key of de-identified copies. Equal digests mean that the destination has got equal instances. It
+ * depends on names only: the spool never changes a file under its name.
+ */
+
+#define SENDER_CHAIN 65 /* hexadecimal digits and the terminator */
+
+/* Begin with the destination, then add each file. Return 0 or -ENOMEM. */
+int sender_chain_begin(const struct conf_destination *to, const struct deidentify *how, const struct pseudonym_key *key,
+                       char chain[SENDER_CHAIN]);
+int sender_chain_add(const struct pseudonym_key *key, const char *file, char chain[SENDER_CHAIN]);
+
+/* ------------------------------------------------------------------------- sender_images.c ---- */
+
+/* The images of a stored series (LAYOUT_SERIES). */
+
+struct sender_images {
+    char **files; /* paths, sorted */
+    size_t count;
+};
+
+/* Finds the newest file of each instance in the folder of a series. The caller must call sender_images_free() in any case.
+ * Code: FILE_UNREADABLE, also if there is none. */
+int sender_images_find(const char *folder, struct sender_images *images, struct error *error);
+void sender_images_free(struct sender_images *images);
 
 #endif

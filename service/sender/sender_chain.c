@@ -1,5 +1,5 @@
-/* sender_chain.c - see sender_chain.h. */
-#include "service/sender/sender_chain.h"
+/* sender_chain.c - see sender.h. */
+#include "service/sender/sender.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* sender_copy.c - see sender_copy.h. */
-#include "service/sender/sender_copy.h"
+/* sender_copy.c - see sender_form.h. */
+#include "service/sender/sender_form.h"
 
 #include "base/text.h"
 

@@ -8,6 +8,7 @@
 #ifndef NOCTULE_SERVICE_SENDER_SENDER_FORM_H
 #define NOCTULE_SERVICE_SENDER_SENDER_FORM_H
 
+#include "dicom/deidentify/deidentify.h"
 #include "dicom/net/scu.h"
 
 enum sender_form_kind { SENDER_FORM_OWN, SENDER_FORM_UNCOMPRESSED, SENDER_FORM_BINARY, SENDER_FORMS };
@@ -60,5 +61,23 @@ enum sender_form_kind sender_form_first(const struct sender_refusals *refusals, 
                                         double now);
 void sender_form_remember(struct sender_refusals *refusals, const struct dicom_form *own, enum sender_form_kind stored,
                           double now);
+
+/* --------------------------------------------------------------------------- sender_copy.c ---- */
+
+/* De-identified copies of deliveries, in unnamed files as above. */
+
+/* Makes the copy of an object. The caller must close it (sender_form_close) after success. Codes: DISK_FULL,
+ * WRITE_FAILED, and those of deidentify_file. */
+int sender_copy_object(const struct deidentify *how, const char *file, const char *root, struct sender_form *copy,
+                       struct error *error);
+
+/* Does the same with a file that is no DICOM object: a NIfTI file is itself free of text, and in a list of labels
+ * (.json) the texts are cleaned. Code: also DEIDENTIFY_CLASS for other files. */
+int sender_copy_file(const struct deidentify *how, const char *file, const char *root, struct sender_form *copy,
+                     struct error *error);
+
+/* Replaces the Series Instance UID at the begin of SERIES_UID.PIPELINE.JOB, the source of such a file. Returns 0 or
+ * -errno. */
+int sender_copy_source(const struct deidentify *how, const char *source, char *replaced, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* sender_images.c - see sender_images.h. */
-#include "service/sender/sender_images.h"
+/* sender_images.c - see sender.h. */
+#include "service/sender/sender.h"
 
 #include "base/text.h"
 #include "service/common/layout.h"

@@ -12,7 +12,7 @@
 #include "service/common/log.h"
 #include "service/common/parallel.h"
 #include "service/common/wire/child.h"
-#include "service/pipeline/report_frames.h"
+#include "service/pipeline/pipeline_report.h"
 #include "service/worker/slots.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * fuzz_stow_answer.c - any bytes as the answer of a STOW-RS service. The reader must not read beyond them, and must
  * only mark an instance as stored if the answer names it.
  */
-#include "service/common/stow/stow_answer.h"
+#include "service/common/stow/stow.h"
 
 #include <stdlib.h>
 #include <string.h>

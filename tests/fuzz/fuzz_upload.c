@@ -4,7 +4,7 @@
  *
  * The first line of an input is the Content-Type, the rest is the body.
  */
-#include "service/web/decide/web_parts.h"
+#include "service/web/decide/web_decide.h"
 #include "service/web/server/web_form.h"
 #include "tests/fuzz/must.h"
 

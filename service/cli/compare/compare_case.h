@@ -6,6 +6,7 @@
 
 #include "service/cli/compare/compare_volume.h"
 #include "service/common/agreement.h"
+#include "service/common/json.h"
 #include "service/pipeline/segment/object.h"
 
 /* An RTSTRUCT or a SEG of one of the two sides. */
@@ -61,5 +62,13 @@ void compare_pair(const struct compare_request *request, const struct compare_vo
 int compare_case(const struct compare_request *request, const struct headers *series,
                  const struct compare_object *const *objects, size_t count, struct compare_rows *rows,
                  struct error *error);
+
+/* ------------------------------------------------------------------------- compare_print.c ---- */
+
+/* Prints all rows, then a summary of each pair of regions that several cases have. */
+void compare_print(const struct compare_rows *rows, double tolerance_mm, bool json);
+
+/* Writes the names and measures of a row without an error into an open JSON object. */
+void compare_put_measures(struct json *json, const struct compare_row *row);
 
 #endif

@@ -3,8 +3,8 @@
 
 #include "base/text.h"
 #include "db/report.h"
+#include "service/cli/compare/compare_case.h"
 #include "service/cli/compare/compare_input.h"
-#include "service/cli/compare/compare_print.h"
 #include "service/common/layout.h"
 #include "service/common/parallel.h"
 

@@ -1,5 +1,5 @@
-/* compare_print.c - see compare_print.h. */
-#include "service/cli/compare/compare_print.h"
+/* compare_print.c - see compare_case.h. */
+#include "service/cli/compare/compare_case.h"
 
 #include "base/text.h"
 

@@ -6,8 +6,8 @@
 #include "service/common/confine/confine.h"
 #include "service/common/parallel.h"
 #include "service/common/slurm/slurm_manifest.h"
+#include "service/pipeline/pipeline_report.h"
 #include "service/pipeline/program/program_steps.h"
-#include "service/pipeline/report_frames.h"
 
 #include <errno.h>
 #include <inttypes.h>

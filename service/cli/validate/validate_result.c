@@ -1,7 +1,7 @@
 /* validate_result.c - see validate_result.h. */
 #include "service/cli/validate/validate_result.h"
 
-#include "service/cli/compare/compare_print.h"
+#include "service/cli/compare/compare_case.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/common/program/process_tree.h"
+#include "service/common/program/sandbox.h"
 #include "service/common/program/work_folder.h"
 
 #include <errno.h>

@@ -3,9 +3,9 @@
 #define NOCTULE_SERVICE_COMMON_PROGRAM_BROKER_PRIVATE_H
 
 #include "service/common/program/broker.h"
-#include "service/common/program/output_tail.h"
 #include "service/common/program/program_digest.h"
 #include "service/common/program/sandbox.h"
+#include "service/common/program/work_folder.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
 #include "service/common/log.h"
-#include "service/common/program/process_tree.h"
+#include "service/common/program/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* output_tail.c - see output_tail.h. */
-#include "service/common/program/output_tail.h"
+/* output_tail.c - see work_folder.h. */
+#include "service/common/program/work_folder.h"
 
 #include <string.h>
 

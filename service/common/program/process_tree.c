@@ -1,5 +1,5 @@
-/* process_tree.c - see process_tree.h. */
-#include "service/common/program/process_tree.h"
+/* process_tree.c - see sandbox.h. */
+#include "service/common/program/sandbox.h"
 
 #include "base/array.h"
 

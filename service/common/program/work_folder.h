@@ -6,10 +6,22 @@
 #ifndef NOCTULE_SERVICE_COMMON_PROGRAM_WORK_FOLDER_H
 #define NOCTULE_SERVICE_COMMON_PROGRAM_WORK_FOLDER_H
 
-#include "service/common/program/output_tail.h"
+#include "base/limits.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* The last LIMIT_PROGRAM_OUTPUT_BYTES of the output of a program (output_tail.c). */
+
+struct output_tail {
+    char bytes[LIMIT_PROGRAM_OUTPUT_BYTES];
+    size_t used, next; /* the ring's number of bytes, and the place of the next */
+};
+
+void output_tail_add(struct output_tail *tail, const char *bytes, size_t size);
+/* Copies the bytes in their order, with a NUL at the end. Returns their number. */
+size_t output_tail_copy(const struct output_tail *tail, char text[LIMIT_PROGRAM_OUTPUT_BYTES + 1]);
 
 /* Makes the folder and those in it. -EEXIST: it exists. */
 int work_folder_make(const char *path);

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/stow/curl.h"
-#include "service/common/stow/stow_answer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,6 +11,10 @@
 #include "config/config.h"
 #include "dicom/net/scu.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 struct stow;
 
 /* Opens a client. The destination must outlive it. Codes: HTTP_FAILED (libcurl is missing), OUT_OF_MEMORY. */
@@ -30,5 +34,21 @@ long stow_status(const struct stow *stow);
 /* Checks that the server is reachable and accepts the credentials. Writes its response to
  * `greeting`. Same codes as stow_store. */
 int stow_echo(struct stow *stow, char *greeting, size_t size, struct error *error);
+
+/* --------------------------------------------------------------------------- stow_answer.c ---- */
+
+/* The result for one instance in a Store Instances Response (PS3.18, 10.5.3; PS3.3, C.12.1.1.25), as DICOM JSON or XML of
+ * PS3.19. */
+
+struct stow_answer {
+    bool stored;     /* listed in (0008,1199) */
+    bool failed;     /* listed in (0008,1198), or (0008,119A) has an unnamed failure */
+    int32_t warning; /* (0008,1196); 0: no warning */
+    int32_t reason;  /* (0008,1197); -1: no reason */
+};
+
+/* Parses an untrusted response. If it is malformed or cut off, the part before the error counts.
+ * Fields that it does not contain are false. */
+void stow_answer_read(const char *bytes, size_t size, const char *sop_instance, struct stow_answer *answer);
 
 #endif

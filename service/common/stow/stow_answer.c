@@ -1,11 +1,11 @@
 /*
- * stow_answer.c - see stow_answer.h.
+ * stow_answer.c - see stow.h.
  *
  * Both formats are read as a list of values, each under the latest tag: "00081155" as a key in
  * JSON, tag="00081155" in XML. A sequence extends from its tag to the tag of the next sequence. An
  * item ends where a second SOP Class UID or SOP Instance UID begins.
  */
-#include "service/common/stow/stow_answer.h"
+#include "service/common/stow/stow.h"
 
 #include <stdlib.h>
 #include <string.h>

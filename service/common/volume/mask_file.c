@@ -6,8 +6,8 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "service/common/slurm/slurm_digest.h"
+#include "service/common/volume/volume_file.h"
 #include "service/common/volume/volume_grid.h"
-#include "service/common/volume/volume_values.h"
 
 #include <errno.h>
 #include <fcntl.h>

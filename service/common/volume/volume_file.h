@@ -11,6 +11,7 @@
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum volume_type {
@@ -95,5 +96,21 @@ int volume_read(int folder, const char *name, const struct volume_header *header
 typedef int volume_take_block(void *context, int64_t first, const double *values, int64_t count, struct error *error);
 int volume_read_blocks(int folder, const char *name, const struct volume_header *header, volume_take_block *take,
                        void *context, struct error *error);
+
+/* ------------------------------------------------------------------------- volume_values.c ---- */
+
+/* Values of a volume file as numbers, and runs of them. */
+
+/* Returns the bytes per value. */
+size_t volume_type_size(enum volume_type type);
+
+/* Returns a value, which need not be aligned; `swapped`: in the other byte order. */
+double volume_value(enum volume_type type, bool swapped, const void *bytes);
+
+/* Sets the values of `count` adjacent ones. */
+void volume_values(enum volume_type type, bool swapped, const void *bytes, int64_t count, double *values);
+
+/* Returns how many of `count` values of `size` bytes are the same as the first; at least 1. */
+int64_t volume_run(const void *values, int64_t count, size_t size);
 
 #endif

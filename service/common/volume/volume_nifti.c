@@ -1,10 +1,10 @@
-/* volume_nifti.c - see volume_nifti.h. */
-#include "service/common/volume/volume_nifti.h"
+/* volume_nifti.c - see volume_stream.h. */
+#include "service/common/volume/volume_stream.h"
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "service/common/volume/volume_file.h"
 #include "service/common/volume/volume_grid.h"
-#include "service/common/volume/volume_values.h"
 
 #include <errno.h>
 #include <math.h>

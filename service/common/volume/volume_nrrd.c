@@ -1,9 +1,9 @@
-/* volume_nrrd.c - see volume_nrrd.h. */
-#include "service/common/volume/volume_nrrd.h"
+/* volume_nrrd.c - see volume_stream.h. */
+#include "service/common/volume/volume_stream.h"
 
 #include "base/limits.h"
+#include "service/common/volume/volume_file.h"
 #include "service/common/volume/volume_grid.h"
-#include "service/common/volume/volume_values.h"
 
 #include <endian.h>
 #include <errno.h>

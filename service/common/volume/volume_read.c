@@ -1,8 +1,7 @@
 /* volume_read.c - volume_read_header() and volume_read(): see volume_file.h. */
 #include "base/text.h"
-#include "service/common/volume/volume_nifti.h"
-#include "service/common/volume/volume_nrrd.h"
-#include "service/common/volume/volume_values.h"
+#include "service/common/volume/volume_file.h"
+#include "service/common/volume/volume_stream.h"
 
 #include <errno.h>
 #include <stdlib.h>

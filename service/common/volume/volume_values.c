@@ -1,5 +1,5 @@
-/* volume_values.c - see volume_values.h. */
-#include "service/common/volume/volume_values.h"
+/* volume_values.c - see volume_file.h. */
+#include "service/common/volume/volume_file.h"
 
 #include <string.h>
 

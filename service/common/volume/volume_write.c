@@ -2,9 +2,8 @@
 #include "base/durable.h"
 #include "base/text.h"
 #include "service/common/parallel.h"
-#include "service/common/volume/volume_nifti.h"
-#include "service/common/volume/volume_nrrd.h"
-#include "service/common/volume/volume_values.h"
+#include "service/common/volume/volume_file.h"
+#include "service/common/volume/volume_stream.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/daemon/jobs/backoff.h"
+#include "service/daemon/attempt.h"
 
 #include <errno.h>
 #include <stdio.h>

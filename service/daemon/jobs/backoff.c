@@ -1,5 +1,5 @@
-/* backoff.c - see backoff.h. */
-#include "service/daemon/jobs/backoff.h"
+/* backoff.c - see attempt.h. */
+#include "service/daemon/attempt.h"
 
 #include <math.h>
 

@@ -1,10 +1,9 @@
-/* corrections.c - see corrections.h. */
-#include "service/daemon/jobs/corrections.h"
+/* corrections.c - see jobs.h. */
+#include "service/daemon/jobs/jobs.h"
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/awaited.h"
-#include "service/daemon/jobs/jobs.h"
 
 #include <errno.h>
 #include <inttypes.h>

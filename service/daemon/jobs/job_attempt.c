@@ -4,8 +4,8 @@
 #include "base/test_hook.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
+#include "service/daemon/attempt.h"
 #include "service/daemon/delivery/deliveries.h"
-#include "service/daemon/jobs/backoff.h"
 #include "service/daemon/slurm/slurm_masks.h"
 #include "service/daemon/spool.h"
 

@@ -1,5 +1,5 @@
 /*
- * local_executor.c - see local_executor.h.
+ * local_executor.c - see executor.h.
  *
  * A slot is taken from the moment its job is picked until the worker sends DONE or is gone. job_attempt.c then records
  * the outcome. If a worker dies
@@ -14,7 +14,7 @@
  * Even a job whose attempts are used up then gets one more attempt, alone, so that it does not fail because of a
  * neighbour.
  */
-#include "service/daemon/jobs/local_executor.h"
+#include "service/daemon/jobs/executor.h"
 
 #include "service/common/clock.h"
 #include "service/common/role.h"

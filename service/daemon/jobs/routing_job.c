@@ -1,9 +1,8 @@
-/* routing_job.c - see routing_job.h. */
-#include "service/daemon/jobs/routing_job.h"
+/* routing_job.c - see jobs.h. */
+#include "service/daemon/jobs/jobs.h"
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/daemon/jobs/jobs.h"
 #include "service/daemon/programs/program_plan.h"
 
 #include <errno.h>

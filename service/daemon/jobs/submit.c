@@ -6,7 +6,6 @@
 #include "base/test_hook.h"
 #include "base/text.h"
 #include "service/common/json.h"
-#include "service/daemon/jobs/routing_job.h"
 #include "service/daemon/series/series.h"
 
 #include <errno.h>

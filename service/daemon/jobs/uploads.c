@@ -9,7 +9,7 @@
 #include "service/common/log.h"
 #include "service/common/slurm/slurm_digest.h"
 #include "service/common/wire/handed.h"
-#include "service/daemon/jobs/corrections.h"
+#include "service/daemon/jobs/jobs.h"
 #include "service/daemon/spool.h"
 
 #include <dirent.h>

@@ -6,7 +6,7 @@
 #include "service/common/file_ops.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
-#include "service/daemon/jobs/backoff.h"
+#include "service/daemon/attempt.h"
 #include "service/daemon/programs/program_plan.h"
 
 #include <errno.h>

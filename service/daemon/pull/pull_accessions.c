@@ -1,8 +1,8 @@
 /*
- * pull_accessions.c - see pull_accessions.h. A line of a file is the item's number in its batch, a space, and the
+ * pull_accessions.c - see pull_attempt.h. A line of a file is the item's number in its batch, a space, and the
  * accession number.
  */
-#include "service/daemon/pull/pull_accessions.h"
+#include "service/daemon/pull/pull_attempt.h"
 
 #include "base/durable.h"
 #include "base/text.h"

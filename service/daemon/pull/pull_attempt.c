@@ -4,8 +4,7 @@
 #include "base/test_hook.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/daemon/jobs/backoff.h"
-#include "service/daemon/pull/pull_accessions.h"
+#include "service/daemon/attempt.h"
 
 #include <errno.h>
 #include <inttypes.h>

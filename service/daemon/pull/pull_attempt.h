@@ -15,8 +15,12 @@
 #define NOCTULE_SERVICE_DAEMON_PULL_PULL_ATTEMPT_H
 
 #include "db/pull_queue.h"
+#include "service/common/pull/pull_keys.h"
 #include "service/common/wire/messages.h"
 #include "service/daemon/attempt.h"
+#include "service/daemon/core.h"
+
+#include <stddef.h>
 
 #define PULL_TRIES 3
 
@@ -67,5 +71,20 @@ bool pull_part_is_here(const struct queue_pull_part *part);
 bool pull_attempt_is_here(const struct pull_attempt *attempt);
 /* Returns whether the code means that the source was not reached. */
 bool pull_code_is_unreachable(enum code code);
+
+/* ----------------------------------------------------------------------- pull_accessions.c ---- */
+
+/*
+ * The accession store: accession numbers to retrieve, which no row may hold in the clear. Each batch has a file in the
+ * root (LAYOUT_PULL) that only the service may read. It is removed when the last item of the batch has ended. Calls
+ * block and return 0 or -errno.
+ */
+
+/* Stores the accession numbers of a batch by line; NULL: that line has none. They are on disk on return. */
+int pull_accessions_store(const struct core *core, int64_t batch, const char *const *accessions, size_t count);
+/* Reads one accession number. Returns -ENOENT if it is not stored. */
+int pull_accessions_find(const struct core *core, int64_t batch, int32_t line, char accession[PULL_ACCESSION_SIZE]);
+/* Removes the files of batches that no longer need them. No transaction may be open. */
+void pull_accessions_sweep(const struct core *core);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "db/pull_queue.h"
 #include "service/common/clock.h"
-#include "service/daemon/pull/pull_accessions.h"
+#include "service/daemon/pull/pull_attempt.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -15,7 +15,6 @@
 #include "service/common/log.h"
 
 #include "service/daemon/delivery/deliveries.h"
-#include "service/daemon/pull/pull_accessions.h"
 #include "service/daemon/pull/pull_attempt.h"
 
 #include <errno.h>

@@ -17,7 +17,7 @@
 #include "service/daemon/delivery/commitments.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/awaited.h"
-#include "service/daemon/jobs/corrections.h"
+#include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/uploads.h"
 #include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"

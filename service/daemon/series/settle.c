@@ -9,7 +9,7 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/awaited.h"
-#include "service/daemon/jobs/routing_job.h"
+#include "service/daemon/jobs/jobs.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,10 +8,26 @@
 #ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_DRAWING_H
 #define NOCTULE_SERVICE_PIPELINE_RESULTS_DRAWING_H
 
-#include "service/pipeline/results/extent.h"
+#include "base/image.h"
 #include "service/pipeline/results/grey_window.h"
 #include "service/pipeline/results/lettering.h"
 #include "service/pipeline/results/panel.h"
+
+/* extent.c: finds where the segments of a volume are. Counts the voxels in any segment, plane by plane along each axis. */
+
+struct segments_extent {
+    /* slices with a voxel in a segment; all slices if there is no such voxel */
+    int32_t first, last;
+    /*
+     * The plane with the most voxels, per axis: of several the one nearest to the middle, of two
+     * the first; without voxels the middle of the volume.
+     */
+    int32_t fullest[3];
+};
+
+/* Returns 0 or -ENOMEM. */
+int segments_extent_find(const struct image_mask *const *masks, size_t count, struct image_extent volume, int threads,
+                         struct segments_extent *extent);
 
 /* Bytes of a line of text, with room for a volume after a label. */
 enum { DRAWING_TEXT_SIZE = 320 };

@@ -1,10 +1,10 @@
 /*
- * extent.c - see extent.h.
+ * extent.c - see drawing.h.
  *
  * Columns are counted 64 at a time. Six words are the digits of 64 counters; a word of a mask's row
  * is added to them with a bitwise ripple-carry adder.
  */
-#include "service/pipeline/results/extent.h"
+#include "service/pipeline/results/drawing.h"
 
 #include "service/common/parallel.h"
 

@@ -1,5 +1,5 @@
 /* font.c - the font file within the program; see lettering.h. */
-#include "service/pipeline/results/font.h"
+#include "service/pipeline/results/lettering.h"
 
 /* NOCTULE_FONT is the path of DejaVuSans.ttf (service/CMakeLists.txt). */
 __asm__(".pushsection .rodata\n"

@@ -2,7 +2,6 @@
 #include "service/pipeline/results/lettering.h"
 
 #include "base/text.h"
-#include "service/pipeline/results/font.h"
 
 #include <ft2build.h>
 #include FT_FREETYPE_H

@@ -13,6 +13,8 @@
 
 #include "service/common/picture/indexed_png.h"
 
+#include <stdint.h>
+
 struct lettering;
 
 /* Makes letters of `size` pixels per em. Returns NULL if memory is short. */
@@ -43,5 +45,10 @@ void lettering_draw(struct lettering *lettering, struct indexed_png *picture, co
 /* Writes the name of the font and the version of FreeType. */
 #define LETTERING_VERSION_SIZE 64
 void lettering_version(const struct lettering *lettering, char text[LETTERING_VERSION_SIZE]);
+
+/* ---------------------------------------------------------------------------------- font.c ---- */
+
+extern const unsigned char font_file[];
+extern const uint32_t font_size; /* bytes, rounded up to a multiple of 4 */
 
 #endif

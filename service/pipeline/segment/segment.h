@@ -203,4 +203,25 @@ bool segment_describe_measured(const struct pipeline_segment *segment, char *tex
 /* Appends to the text; cuts it if there is no room. */
 void segment_append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* ------------------------------------------------------------------------- segment_start.c ---- */
+
+/*
+ * The start of a segment by auto, for all methods: the largest component of the voxels that are in range and in all
+ * segments of `within`, or the one of the voxels there with the highest (lowest) mean around them (segment_extreme.h).
+ */
+
+/*
+ * Finds the start of a segment; the segments of its `within` must be made. `range` has ranges,
+ * range_count and padding for the largest component; its other members are 0. The bits belong to
+ * the lane; no bit is set if no voxel qualifies.
+ */
+int start_find(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, const void *voxels,
+               const struct kernels_mask_request *range, const uint64_t **bits, struct error *error);
+
+/* Returns the bytes that it needs; 0 for a segment without auto. */
+int64_t start_bytes(const struct segmentation *segmentation, size_t segment);
+
+/* Appends "; from the highest mean over 10 mm" for auto by a mean. */
+void start_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION]);
+
 #endif

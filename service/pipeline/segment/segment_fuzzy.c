@@ -2,7 +2,7 @@
 #include "service/pipeline/segment/segment_fuzzy.h"
 
 #include "base/error.h"
-#include "service/pipeline/segment/segment_start.h"
+#include "service/pipeline/segment/segment.h"
 #include "service/pipeline/volume.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
  * refused (PADDING_MIXED): an affinity compares values of two slices.
  *
  * Seeds. A seed is the voxel nearest to its point (halves towards larger coordinates); a point
- * outside the volume is refused (SEED_OUTSIDE). All voxels that auto finds (segment_start.h) are
+ * outside the volume is refused (SEED_OUTSIDE). All voxels that auto finds (segment_start.c) are
  * seeds.
  *
  * Estimates. Numbers that are not configured are measured in stored values. The voxels are those of

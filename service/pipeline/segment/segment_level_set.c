@@ -2,9 +2,9 @@
 #include "service/pipeline/segment/segment_level_set.h"
 
 #include "kernels/level_set/level_set_shape.h"
+#include "service/pipeline/segment/segment.h"
 #include "service/pipeline/segment/segment_ranges.h"
 #include "service/pipeline/segment/segment_sets.h"
-#include "service/pipeline/segment/segment_start.h"
 #include "service/pipeline/volume.h"
 
 #include "base/error.h"

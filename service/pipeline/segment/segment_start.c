@@ -1,5 +1,5 @@
-/* segment_start.c - see segment_start.h. */
-#include "service/pipeline/segment/segment_start.h"
+/* segment_start.c - see segment.h. */
+#include "service/pipeline/segment/segment.h"
 
 #include "base/error.h"
 #include "service/pipeline/segment/segment_extreme.h"

@@ -1,6 +1,6 @@
-/* folder_sync.c - see folder_sync.h. The syncs of a folder are numbered while callers use it. A
+/* folder_sync.c - see store.h. The syncs of a folder are numbered while callers use it. A
  * caller is served by the first sync that begins after its call. */
-#include "service/receiver/spool/folder_sync.h"
+#include "service/receiver/spool/store.h"
 
 #include <errno.h>
 #include <limits.h>

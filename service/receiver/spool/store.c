@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
-#include "service/receiver/spool/folder_sync.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -52,4 +52,24 @@ void store_discard(struct store *store, struct staged *staged);
 /* Makes the entries of a folder, and its own entry, durable. Returns 0 or -errno. */
 int store_sync_folder(struct store *store, const char *folder);
 
+/* --------------------------------------------------------------------------- folder_sync.c ---- */
+
+/*
+ * Syncs the entries of a folder. Concurrent callers share syncs: a rename before the start of a sync is durable after its
+ * end, so one of the threads that call during a sync runs the next one for all of them. Thread-safe.
+ */
+
+struct folder_sync;
+
+typedef int (*folder_sync_call)(int base, const char *folder);
+
+/* Creates the set. `call` must sync a folder below the directory `base` and return 0 or -errno.
+ * Returns 0 or -ENOMEM. */
+int folder_sync_open(int base, folder_sync_call call, struct folder_sync **sync);
+void folder_sync_close(struct folder_sync *sync); /* no thread may be in folder_sync_run */
+
+/* Returns 0 once the current entries of `folder` are on disk. A failure is returned to all callers
+ * that waited for that sync or an earlier one, since the kernel reports a lost write only once. */
+int folder_sync_run(struct folder_sync *sync, const char *folder);
+
 #endif

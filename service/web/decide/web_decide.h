@@ -5,6 +5,7 @@
 #ifndef NOCTULE_SERVICE_WEB_DECIDE_WEB_DECIDE_H
 #define NOCTULE_SERVICE_WEB_DECIDE_WEB_DECIDE_H
 
+#include "service/common/decisions/decisions.h"
 #include "service/common/wire/proto.h"
 #include "service/web/pages/web_view.h"
 #include "service/web/server/web_form.h"
@@ -82,5 +83,19 @@ int web_job_buttons(const struct web_view *view, int64_t job, struct error *erro
 
 /* Writes the person of the request with a button to log out, or a link to log in. */
 void web_person_write(const struct web *web, const struct web_request *request, FILE *out);
+
+/* ----------------------------------------------------------------------------- web_parts.c ---- */
+
+/* The body of an upload: multipart/form-data (RFC 7578). The parser of libmicrohttpd is not used, because it has had two
+ * overflows. */
+
+struct web_parts {
+    char token[WEB_SESSION_FORM], job[20], seen[DECISION_REASON + 1];
+    const char *file; /* within the body; NULL: none */
+    size_t size;
+};
+
+/* Reads a body of the type into the parts, which must be zero. Returns NULL, or the fault as a text. */
+const char *web_parts_read(const char *bytes, size_t size, const char *type, struct web_parts *form);
 
 #endif

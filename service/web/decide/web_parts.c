@@ -1,5 +1,5 @@
-/* web_parts.c - see web_parts.h. */
-#include "service/web/decide/web_parts.h"
+/* web_parts.c - see web_decide.h. */
+#include "service/web/decide/web_decide.h"
 
 #include "service/web/server/web_form.h"
 

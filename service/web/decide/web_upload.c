@@ -10,7 +10,6 @@
 #include "db/report.h"
 #include "service/common/clock.h"
 #include "service/web/api/web_api.h"
-#include "service/web/decide/web_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* The result for an instance in a STOW-RS response, in both formats, complete and cut off. */
-#include "service/common/stow/stow_answer.h"
+#include "service/common/stow/stow.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
  * Delays before the next attempt.
  */
-#include "service/daemon/jobs/backoff.h"
+#include "service/daemon/attempt.h"
 
 #include <check.h>
 #include <stdlib.h>

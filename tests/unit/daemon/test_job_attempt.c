@@ -2,12 +2,12 @@
  * A worker's reports about a job: valid frames are recorded completely with the job, and invalid
  * ones are rejected.
  */
-#include "service/daemon/jobs/local_executor.h"
+#include "service/daemon/jobs/executor.h"
 #include "service/daemon/slurm/slurm_executor.h"
 
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
-#include "service/pipeline/report_frames.h"
+#include "service/pipeline/pipeline_report.h"
 #include "tests/unit/db/sample.h"
 
 #include <float.h>

@@ -1,6 +1,6 @@
 /* test_folder_sync.c - every caller must get its result from a sync that began after its call,
  * however many callers share it. */
-#include "service/receiver/spool/folder_sync.h"
+#include "service/receiver/spool/store.h"
 
 #include <check.h>
 #include <errno.h>

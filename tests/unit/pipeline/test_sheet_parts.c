@@ -1,6 +1,6 @@
 /* The parts of sheets: directions as letters, texts in the font, extents of segments. */
 #include "service/common/picture/orientation.h"
-#include "service/pipeline/results/extent.h"
+#include "service/pipeline/results/drawing.h"
 #include "service/pipeline/results/lettering.h"
 #include "tests/unit/suite.h"
 
