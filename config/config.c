@@ -110,8 +110,7 @@ conf_check_text(const struct conf *conf, const char *path, struct error *error)
     free(text);
     return fits ? 0
                 : error_set(error, -EINVAL, CODE_NONE,
-                            "%s: with all defaults written out, the configuration has more than %d "
-                            "lines or %d bytes",
+                            "%s: with all defaults written out, the configuration has more than %d lines or %d bytes",
                             path, LIMIT_CONFIG_LINES, LIMIT_CONFIG_BYTES);
 }
 

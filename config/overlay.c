@@ -157,8 +157,7 @@ overlay_check_off(const struct source *source, size_t layer, const config_settin
         char place[1024];
         source_place(source, source->layers[layer].lines + config_setting_source_line(rule), place, sizeof(place));
         return error_set(error, -EINVAL, CODE_NONE,
-                         "%s: there is no earlier rule \"%s\" to switch off: correct the name or "
-                         "remove the rule",
+                         "%s: there is no earlier rule \"%s\" to switch off: correct the name or remove the rule",
                          place, name ? name : "");
     }
     return 0;

@@ -67,8 +67,7 @@ migrate_climb(struct database *db)
          */
         sqlite3_stmt *statement;
         rc = database_start(db,
-                            "SELECT group_concat(printf('DROP VIEW \"%w\"', name), ';'), "
-                            "group_concat(sql, ';') "
+                            "SELECT group_concat(printf('DROP VIEW \"%w\"', name), ';'), group_concat(sql, ';') "
                             "FILTER (WHERE instr(?, printf('CREATE VIEW %s AS', name)) = 0) "
                             "FROM sqlite_schema WHERE type = 'view'",
                             VALUES(value_text(migrate_views)), &statement);

@@ -47,8 +47,7 @@ init_libraries()
     /* Load the dictionary now. Otherwise the first file loads it, under a lock. Without it
      * attributes have no names, and results lack the attributes they inherit. */
     if (!has_dictionary())
-        end_for_want_of("no data dictionary of DCMTK (dicom.dic, see DCMDICTPATH), or not enough "
-                        "memory to load it");
+        end_for_want_of("no data dictionary of DCMTK (dicom.dic, see DCMDICTPATH), or not enough memory to load it");
     /* Without them, texts would count as unreadable, and results would lack the names and IDs they inherit. */
     try {
         charset_load_converters();

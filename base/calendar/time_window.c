@@ -134,10 +134,8 @@ static int
 parse_zone(struct window_parser *parser, const char *name, struct time_window *window)
 {
     if (window->zone || *parser->at)
-        return parser_refuse(parser,
-                             "\"%s\" follows a time: write one time zone at the end, and "
-                             "separate intervals by \";\"",
-                             name);
+        return parser_refuse(
+            parser, "\"%s\" follows a time: write one time zone at the end, and separate intervals by \";\"", name);
     const int rc = time_zone_load(name, &window->zone);
     if (rc == -ENOMEM)
         return rc;

@@ -27,8 +27,7 @@ static const struct option_row attribute_rows[] = {
      .form = &form_dicom, EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_IS),
      .help = "values, one of which must be equal; the case of ASCII letters is ignored"},
     {ROW(conf_attribute, text, glob), "", LIMITS(1, 128), EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_GLOB),
-     .help = "shell pattern that must match a whole value, such as \"*thorax*\"; the case of ASCII "
-             "letters is ignored"},
+     .help = "shell pattern that must match a whole value, such as \"*thorax*\"; the case of ASCII letters is ignored"},
     {ROW(conf_attribute, regex, regex), "", LIMITS(1, 256), EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_REGEX),
      .help = "POSIX extended regular expression that must match a part of a value, ignoring case; "
              "without back-references and (?...) groups; repetitions may multiply to at most 1000"},
@@ -58,8 +57,7 @@ attribute_objection(const struct conf_attribute *attribute)
     case ATTRIBUTE_UNKNOWN:
         break;
     }
-    return "is no attribute of a data set: write a keyword of the DICOM dictionary, or a tag "
-           "\"(gggg,eeee)\"";
+    return "is no attribute of a data set: write a keyword of the DICOM dictionary, or a tag \"(gggg,eeee)\"";
 }
 
 static void

@@ -61,11 +61,9 @@ static const struct option_row compute_rows[] = {
     {ROW(conf_compute, names, devices), MANY(struct conf_compute, device_count), .fallback = "[ ]", LIMITS(0, 64),
      .form = &form_gpu, .help = "GPUs to use, by index or UUID as printed by nvidia-smi -L; empty: all"},
     {ROW(conf_compute, integer, threads), "0", LIMITS(0, 1024),
-     .help = "CPU threads per worker, divided between its concurrent jobs; 0: the worker's share "
-             "of the cores"},
+     .help = "CPU threads per worker, divided between its concurrent jobs; 0: the worker's share of the cores"},
     {ROW(conf_compute, integer, lanes), "2", LIMITS(1, 16),
-     .help = "number of concurrent jobs per worker, so that one job reads or writes while another "
-             "computes"},
+     .help = "number of concurrent jobs per worker, so that one job reads or writes while another computes"},
     {ROW(conf_compute, number, keep_mib), "256.0", LIMITS(0, 65536),
      .help = "pinned memory per lane of a GPU worker, allocated at its start; memory beyond it is "
              "freed after 30 s without a job"},

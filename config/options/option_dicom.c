@@ -18,8 +18,7 @@ static const struct option_row peer_rows[] = {
     {ROW(conf_peer, text, host), "", LIMITS(1, 45), .form = &form_caller,
      .help = "IPv4 or IPv6 address that the peer must call from; by default any"},
     {ROW(conf_peer, text, certificate), "", LIMITS(64, 95), .form = &form_fingerprint,
-     .help = "SHA-256 fingerprint of the peer's TLS certificate, in hexadecimal; the peer must "
-             "then use TLS"},
+     .help = "SHA-256 fingerprint of the peer's TLS certificate, in hexadecimal; the peer must then use TLS"},
     {ROW(conf_peer, integer, max_associations), "0", LIMITS(0, 1000),
      .help = "max concurrent associations of this peer; 0: half of dicom.max_associations, or all "
              "of them if it is the only peer"},
@@ -33,8 +32,7 @@ static const struct option_row tls_rows[] = {
     {ROW(conf_tls, path, key), "", LIMITS(1, 4000), .help = "PEM file of Noctule's private key, without a passphrase"},
     {ROW(conf_tls, path, ca), "", LIMITS(1, 4000), .help = "PEM file of trusted CAs"},
     {ROW(conf_tls, path, crl), "", LIMITS(1, 4000),
-     .help = "PEM file with a revocation list of each CA of a chain; a chain without a valid list "
-             "is rejected"},
+     .help = "PEM file with a revocation list of each CA of a chain; a chain without a valid list is rejected"},
     {ROW(conf_tls, boolean, require_peer), "true", .help = "reject callers without a certificate of these CAs"},
 };
 

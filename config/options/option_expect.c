@@ -170,8 +170,7 @@ static const struct option_row expect_rows[] = {
              "unit = \"suvbw\", \"Bq/ml\" for activity, \"[hnsf'U]\" for HU; from unit of the pipeline, Units "
              "(0054,1001) or Rescale Type (0028,1054)"},
     {ROW(conf_expect, boolean, contrast), "", GIVEN(struct conf_expect, has_contrast),
-     .help = "required presence of Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) in "
-             "one of the images"},
+     .help = "required presence of Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) in one of the images"},
     {ROW(conf_expect, choice, trust), "\"checks\"", .choices = trust_choices, .later = true,
      .help =
          "results to deliver without REVIEW: checks (all that meet the limits), or local (of these, those within the "

@@ -17,8 +17,7 @@ static const struct option_row notify_rows[] = {
      .help = "command for /bin/sh; its standard input is a JSON object with the events; unless it "
              "ends with 0, it runs again later with the same events"},
     {ROW(conf_notify, number, interval_seconds), "60.0", LIMITS(0, 86400),
-     .help = "time from the end of a run to the next run, which receives all events since, up to "
-             "100"},
+     .help = "time from the end of a run to the next run, which receives all events since, up to 100"},
     {ROW(conf_notify, number, timeout_seconds), "30.0", LIMITS(1, 3600),
      .help = "max duration of a run; then it is stopped"},
 };

@@ -373,13 +373,11 @@ static const struct option_row pipeline_rows[] = {
      .help = "segments to find; they may overlap; or \"all labels\": one segment per element of labels of program"},
     {ROW(conf_pipeline, parts, texture), MANY(struct conf_pipeline, texture_count), .fallback = "", LIMITS(1, 64),
      .section = &option_texture,
-     .help = "measurements of the segments and of the volume: one group, or a list of groups; by "
-             "default none"},
+     .help = "measurements of the segments and of the volume: one group, or a list of groups; by default none"},
     {ROW(conf_pipeline, flags, results), "[ \"seg\" ]", .choices = result_choices,
-     .help = "result objects to write: \"seg\", a DICOM Segmentation; \"codes\", the state codes "
-             "of the level set as a NRRD volume; \"sr\", a DICOM Structured Report of the "
-             "measurements; \"pmap\", a DICOM Parametric Map for each of the patterns, or of 2-D images a Secondary "
-             "Capture; \"labelmap\", a DICOM Label Map "
+     .help = "result objects to write: \"seg\", a DICOM Segmentation; \"codes\", the state codes of the level set as a "
+             "NRRD volume; \"sr\", a DICOM Structured Report of the measurements; \"pmap\", a DICOM Parametric Map for "
+             "each of the patterns, or of 2-D images a Secondary Capture; \"labelmap\", a DICOM Label Map "
              "Segmentation, with one frame per slice for all segments; \"rtstruct\", a DICOM RT Structure Set whose "
              "contours follow the edges of voxels; \"nifti\", the volume and a label map of all segments as NIfTI "
              "files, with a list of the labels; \"picture\", DICOM Secondary Captures in colour: the slices with "
@@ -410,9 +408,8 @@ static const struct option_row pipeline_rows[] = {
      .help = "max deviation of slice distances, as a fraction of the median distance; the rounding "
              "of the written positions is allowed besides"},
     {ROW(conf_pipeline, choice, duplicates), "\"refuse\"", .choices = newest_choices, .later = true,
-     .help = "several slices at one position: \"refuse\" the stack with DUPLICATE_POSITION, or use "
-             "the \"newest\" copy by creation or content time; copies have equal Instance Number, "
-             "acquisition time and contrast"},
+     .help = "several slices at one position: \"refuse\" the stack with DUPLICATE_POSITION, or use the \"newest\" copy "
+             "by creation or content time; copies have equal Instance Number, acquisition time and contrast"},
     {ROW(conf_pipeline, choice, tilt), "\"straighten\"", .choices = tilt_choices, .later = true,
      .help = "sheared (tilted gantry) or unevenly spaced stacks: \"straighten\" them to an upright "
              "grid for segments and texture, or \"refuse\" them with GANTRY_TILT or "
@@ -433,8 +430,7 @@ static const struct option_row pipeline_rows[] = {
              "patient that this pipeline measured with the same settings: of the studies that are stored here, or with "
              "\"pull\" of those in the archive prior_source, which sends that study first (see docs/features.md)"},
     {ROW(conf_pipeline, boolean, derived), "false", .later = true,
-     .help = "accept reformats, projections and maps as images; by default they are skipped with "
-             "DERIVED_IMAGE"},
+     .help = "accept reformats, projections and maps as images; by default they are skipped with DERIVED_IMAGE"},
     {ROW(conf_pipeline, boolean, flat), "false", .later = true,
      .help = "accept 2-D images (CR, DX, MG, US, XA, RF, NM, SC): each frame is a stack of one slice without patient "
              "position, "
@@ -462,11 +458,9 @@ static const struct option_row pipeline_rows[] = {
              "the window of the "
              "images, or one that shows the values of the segments"},
     {ROW(conf_pipeline, number, memory_mib), "0.0", LIMITS(0, 16777216), .later = true,
-     .help = "max memory of a job, at most jobs.memory_mib; a job that needs more fails at once; "
-             "0: jobs.memory_mib"},
+     .help = "max memory of a job, at most jobs.memory_mib; a job that needs more fails at once; 0: jobs.memory_mib"},
     {ROW(conf_pipeline, number, deadline_seconds), "0.0", LIMITS(0, 604800), .later = true,
-     .help = "max duration of a job; a longer job is stopped, and counts as an attempt; 0: "
-             "jobs.deadline_seconds"},
+     .help = "max duration of a job; a longer job is stopped, and counts as an attempt; 0: jobs.deadline_seconds"},
     {ROW(conf_pipeline, number, patience_seconds), "86400.0", LIMITS(0, 31536000), .later = true,
      .help = "max wait of a job for its annotation objects (OBJECT_WAITING), from the completion "
              "of its series; then it fails with OBJECT_MISSING, or runs without optional ones"},
@@ -481,8 +475,7 @@ static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, boolean, by_hand), "false", .later = true,
      .help = "suppress the warning of check-config that no rule and no title uses this pipeline"},
     {ROW(conf_pipeline, choice, executor), "\"any\"", .choices = where_choices, .later = true,
-     .help = "where jobs run: \"any\" as in compute.executor, \"local\" on this machine, \"slurm\" "
-             "by compute.slurm"},
+     .help = "where jobs run: \"any\" as in compute.executor, \"local\" on this machine, \"slurm\" by compute.slurm"},
     {ROW(conf_pipeline, names, deliver), MANY(struct conf_pipeline, deliver_count), .fallback = "[ ]", LIMITS(0, 16),
      .form = &form_name,
      .help = "names of destinations to send results to; \"sender\" is the destination with the AE "

@@ -24,11 +24,9 @@ static const struct option_row source_rows[] = {
      .help = "name for the command line and the database"},
     AE_ROWS(conf_source),
     {ROW(conf_source, text, move_destination), "", LIMITS(1, 16), .form = &form_ae,
-     .help = "title of dicom.titles to send to, by default the first; the archive must know it "
-             "with our host and port"},
+     .help = "title of dicom.titles to send to, by default the first; the archive must know it with our host and port"},
     {ROW(conf_source, choice, level), "\"study\"", .choices = level_choices,
-     .help = "unit of a C-MOVE: a whole \"study\", or each \"series\", so that less is sent again "
-             "after a failure"},
+     .help = "unit of a C-MOVE: a whole \"study\", or each \"series\", so that less is sent again after a failure"},
     {ROW(conf_source, window, window), "", LIMITS(1, 400),
      .help = "times when requests may start, as in a pipeline's window; running requests continue; "
              "by default any time"},

@@ -14,8 +14,7 @@ static const struct option_row series_rows[] = {
     {ROW(conf_series, number, patience_seconds), "300.0", LIMITS(0, 86400),
      .help = "the same time if slices are missing by the number in its headers"},
     {ROW(conf_series, integer, max_instances), "50000", LIMITS(1, 1000000),
-     .help = "max number of instances; a larger series is rejected with SERIES_TOO_LARGE when it "
-             "is complete"},
+     .help = "max number of instances; a larger series is rejected with SERIES_TOO_LARGE when it is complete"},
     {ROW(conf_series, number, max_mib), "65536.0", LIMITS(1, 16777216),
      .help = "max size of all files of a series; a larger series is rejected with SERIES_TOO_LARGE "
              "when it is complete"},
@@ -30,8 +29,7 @@ static const struct option_row jobs_rows[] = {
      .help = "delay before the second attempt; doubled before each further attempt"},
     {ROW(conf_jobs, number, retry_max_seconds), "600.0", LIMITS(0, 86400), .help = "max delay between attempts"},
     {ROW(conf_jobs, number, deadline_seconds), "3600.0", LIMITS(1, 604800),
-     .help = "max duration of a job, checked once per second; a longer job is stopped, and counts "
-             "as an attempt"},
+     .help = "max duration of a job, checked once per second; a longer job is stopped, and counts as an attempt"},
     {ROW(conf_jobs, number, memory_mib), "0.0", LIMITS(0, 16777216),
      .help = "max memory of a job; a job that needs more fails at once; 0: the memory of the machine"},
     {ROW(conf_jobs, number, ageing_hours), "24.0", LIMITS(0, 8760),
@@ -52,9 +50,8 @@ static const struct option_section backup_section = {SECTION(backup_rows, conf_b
 
 static const struct option_row report_rows[] = {
     {ROW(conf_report, moments, at), "\"07:00\"", LIMITS(5, 200),
-     .help = "end of each report period, in local time or in a time zone, such as \"Mon-Fri 07:00 "
-             "Europe/Berlin\"; adds a row to v_nights and sends the report; a missed report is "
-             "sent after the next start"},
+     .help = "end of each report period, in local time or in a time zone, such as \"Mon-Fri 07:00 Europe/Berlin\"; "
+             "adds a row to v_nights and sends the report; a missed report is sent after the next start"},
     {ROW(conf_report, text, command), "", LIMITS(1, 4000),
      .help = "command for /bin/sh that delivers the report: text on standard input, HTML in the "
              "file $NOCTULE_REPORT_HTML; by default none"},
@@ -115,8 +112,7 @@ static const struct option_row root_rows[] = {
     {ROW(conf, list, pipelines), MANY(struct conf, pipeline_count), .fallback = "( )", LIMITS(0, 256),
      .section = &option_pipeline, .help = "pipelines: segments and measurements of a series"},
     {ROW(conf, list, rules), MANY(struct conf, rule_count), .fallback = "( )", LIMITS(0, 256), .section = &option_rule,
-     .help = "rules that select pipelines for series; all matching rules apply, and each pipeline "
-             "runs once"},
+     .help = "rules that select pipelines for series; all matching rules apply, and each pipeline runs once"},
     {ROW(conf, text, device_serial_number), "\"noctule-1\"", LIMITS(1, 64), .form = &form_dicom,
      .help = "Device Serial Number (0018,1000) of this installation, written into every result"},
     {ROW(conf, choice, identifiers), "\"hashed\"", .choices = identifiers_choices,

@@ -48,8 +48,7 @@ static const struct option_row match_rows[] = {
      .help = "name or absolute path of the inbox of the first file; a series with an image from "
              "C-STORE has a sender and no inbox"},
     {ROW(conf_rule, text, called_ae), "", LIMITS(1, 16), .form = &form_ae,
-     .help = "our AE title that the first C-STORE called; titles with a pipeline of their own use "
-             "no rules"},
+     .help = "our AE title that the first C-STORE called; titles with a pipeline of their own use no rules"},
     {ROW(conf_rule, text, sender), "", LIMITS(1, 16), .form = &form_ae,
      .help = "calling AE title of the first C-STORE"},
     {ROW(conf_rule, integer, min_slices), "0", LIMITS(0, 1000000), .help = "min number of slices"},
@@ -59,16 +58,14 @@ static const struct option_row match_rows[] = {
      .help = "tests of attributes of the stack's first slice, or of the first frame of an enhanced "
              "image (see NOTES); each must match"},
     {ROW(conf_rule, choice, orientation), "\"any\"", .choices = orientation_choices,
-     .help = "orientation of the stack: its normal is within 36.87 degrees (cosine 0.8) of the "
-             "feet-head (\"axial\"), front-back (\"coronal\") or side-to-side axis (\"sagittal\") "
-             "of the patient, or of none (\"oblique\")"},
+     .help = "orientation of the stack: its normal is within 36.87 degrees (cosine 0.8) of the feet-head (\"axial\"), "
+             "front-back (\"coronal\") or side-to-side axis (\"sagittal\") of the patient, or of none (\"oblique\")"},
     {ROW(conf_rule, numbers, spacing), "", LIMITS(0, 1000), ENDS, GIVEN(struct conf_rule, has_spacing),
      .help = "distance between slices by their positions, [ lowest, highest ] in mm, to 0.001 mm; "
              "a single slice does not match"},
     {ROW(conf_rule, boolean, contrast), "", GIVEN(struct conf_rule, has_contrast),
-     .help = "required presence of Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012); "
-             "in enhanced images, Contrast/Bolus Agent Administered (0018,9342) of the stack's "
-             "first frame decides"},
+     .help = "required presence of Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012); in enhanced images, "
+             "Contrast/Bolus Agent Administered (0018,9342) of the stack's first frame decides"},
     {ROW(conf_rule, list, study), MANY(struct conf_rule, study_count), .fallback = "", LIMITS(1, 8),
      .section = &companion_section,
      .help = "other series of the study that must be complete and accepted; the job waits for them "
@@ -86,8 +83,7 @@ static const struct option_row rule_rows[] = {
     {ROW(conf_rule, text, pipeline), NULL, LIMITS(1, 64), .form = &form_name,
      .help = "pipeline to run on a matching series"},
     {ROW(conf_rule, integer, priority), "0", LIMITS(CONF_MIN_PRIORITY, CONF_MAX_PRIORITY),
-     .help = "priority of the jobs; larger values run first; the highest of all matching rules "
-             "applies"},
+     .help = "priority of the jobs; larger values run first; the highest of all matching rules applies"},
     STACKS_ROW(conf_rule),
     {ROW(conf_rule, boolean, otherwise), "false", .help = "match only series that no other rule matches"},
     {ROW(conf_rule, boolean, off), "false",

@@ -57,8 +57,7 @@ check_start(const struct conf_segment *segment, const struct option_spot *spot)
     if (segment->automatic == CONF_AUTO_LARGEST && segment->range.relative == CONF_SIGMA && !segment->range.of &&
         !LOST(spot, segment->range))
         option_refuse(spot, "range",
-                      "sigma refers to the start region, which auto finds by the range: name a "
-                      "segment in of");
+                      "sigma refers to the start region, which auto finds by the range: name a segment in of");
 }
 
 /* Checks the options of a range that is compared with filtered values. */
@@ -285,17 +284,14 @@ static const struct option_row step_rows[] = {
          "keep components with at least this share of the voxels of the largest one"),
     STEP("drop_below_ml", CONF_STEP_DROP_BELOW, 1e-6, 1e6, "remove components smaller than this volume in ml"),
     {ROW(conf_step, choice, fill), "", .choices = fill_choices, EITHER(struct conf_step, kind, CONF_STEP_FILL_SLICES),
-     .help = "fill holes: add voxels outside that are not connected to the border of their slice, "
-             "or of the volume"},
+     .help = "fill holes: add voxels outside that are not connected to the border of their slice, or of the volume"},
     BALL("open_mm", CONF_STEP_OPEN,
-         "morphological opening by a ball of this radius in mm; removes parts thinner than the "
-         "ball"),
+         "morphological opening by a ball of this radius in mm; removes parts thinner than the ball"),
     BALL("close_mm", CONF_STEP_CLOSE,
          "morphological closing by a ball of this radius in mm; fills gaps thinner than the ball"),
     BALL("grow_mm", CONF_STEP_GROW, "dilation: add all voxels in a ball of this radius in mm around each voxel"),
     BALL("shrink_mm", CONF_STEP_SHRINK,
-         "erosion: keep voxels whose ball of this radius in mm, as far as it lies in the volume, "
-         "lies in the segment"),
+         "erosion: keep voxels whose ball of this radius in mm, as far as it lies in the volume, lies in the segment"),
     BALL("cut_bridges_mm", CONF_STEP_CUT_BRIDGES,
          "opening that leaves a gap between parts that the erosion separates; radius in mm"),
     STEP("drop_mean_below", CONF_STEP_DROP_MEAN_BELOW, -1e9, 1e9,
@@ -433,15 +429,12 @@ static const struct option_row object_rows[] = {
      .help = "kind of object: \"rtstruct\", an RT Structure Set; \"seg\", a Segmentation or label map; "
              "\"sr\", a report, whose points and closed outlines are a start for other segments"},
     {ROW(conf_object, text, roi), "", LIMITS(1, 64), .form = &form_dicom,
-     .help = "pattern, such as \"GTV*\", for the ROI Name (3006,0026), the Segment Label "
-             "(0062,0005), or the Tracking Identifier or Finding in a report; exactly one region "
-             "must match unless each or unite is set"},
+     .help = "pattern, such as \"GTV*\", for the ROI Name (3006,0026), the Segment Label (0062,0005), or the Tracking "
+             "Identifier or Finding in a report; exactly one region must match unless each or unite is set"},
     {ROW(conf_object, integer, number), "", LIMITS(0, 2147483647), GIVEN(struct conf_object, has_number),
-     .help = "ROI Number (3006,0022), Segment Number (0062,0004), or position in the report from "
-             "1; replaces roi"},
+     .help = "ROI Number (3006,0022), Segment Number (0062,0004), or position in the report from 1; replaces roi"},
     {ROW(conf_object, number, threshold), "0.5", LIMITS(0, 1), ONLY_WITH("kind", 1u << CONF_SEG),
-     .help = "min share of the max value in a FRACTIONAL Segmentation; voxels of value 0 never "
-             "belong to the segment"},
+     .help = "min share of the max value in a FRACTIONAL Segmentation; voxels of value 0 never belong to the segment"},
     {ROW(conf_object, boolean, own), "false", ONLY_WITH("kind", 1u << CONF_SEG | 1u << CONF_SR),
      .help = "accept objects that Noctule wrote, given by noctule run --object; the service "
              "rejects such objects, so no rule or title may use the pipeline"},
@@ -450,9 +443,8 @@ static const struct option_row object_rows[] = {
              "interpolation; by default they stay empty and are reported"},
     {"contour_pixels", &option_choice, AT(struct conf_object, pixels), "\"inside\"", .choices = pixels_choices,
      ONLY_WITH("kind", 1u << CONF_RTSTRUCT), .later = true,
-     .help = "\"inside\": voxels whose centres are enclosed by contours; \"centres\": also voxels "
-             "whose centres lie on a contour, for programs that draw through voxel centres "
-             "(rt-utils, TotalSegmentator)"},
+     .help = "\"inside\": voxels whose centres are enclosed by contours; \"centres\": also voxels whose centres lie on "
+             "a contour, for programs that draw through voxel centres (rt-utils, TotalSegmentator)"},
     {ROW(conf_object, boolean, each), "false", ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG), .later = true,
      .help = "create one segment per region that matches roi, with its name, codes and color; "
              "empty regions are reported and do not fail the job"},
@@ -503,12 +495,10 @@ static const struct option_row segment_rows[] = {
      ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_FUZZY)},
     {ROW(conf_segment, list, seeds), MANY(struct conf_segment, seed_count), .fallback = "( )", LIMITS(0, 256),
      .section = &seed_section,
-     .help = "fuzzy connectedness: seed points in the object, each exactly one of voxel, mm and "
-             "fraction",
+     .help = "fuzzy connectedness: seed points in the object, each exactly one of voxel, mm and fraction",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
     {"object_mean", &option_number, ESTIMABLE(struct conf_segment, object_mean), LIMITS(-1e9, 1e9),
-     .help = "fuzzy connectedness: mean value of the object, in real-world units; by default "
-             "measured at the seeds",
+     .help = "fuzzy connectedness: mean value of the object, in real-world units; by default measured at the seeds",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
     {"object_sigma", &option_number, ESTIMABLE(struct conf_segment, object_sigma), LIMITS(1e-6, 1e9),
      .help = "fuzzy connectedness: standard deviation of the object's values, in real-world units; "
@@ -523,15 +513,13 @@ static const struct option_row segment_rows[] = {
              "parameters are measured, in voxels",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
     {ROW(conf_segment, number, weight), "0.5", LIMITS(0, 1),
-     .help = "fuzzy connectedness: weight of the object's values; the rest is the weight of "
-             "homogeneity",
+     .help = "fuzzy connectedness: weight of the object's values; the rest is the weight of homogeneity",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
     {ROW(conf_segment, number, threshold), "0.5", LIMITS(0, 1),
      .help = "fuzzy connectedness: the segment is all voxels connected more strongly than this",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
     {ROW(conf_segment, boolean, connectedness_map), "false", .was = "scene",
-     .help = "fuzzy connectedness: also write the strength of connectedness, as a FRACTIONAL DICOM "
-             "Segmentation",
+     .help = "fuzzy connectedness: also write the strength of connectedness, as a FRACTIONAL DICOM Segmentation",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
     {ROW(conf_segment, group, object), NULL, .section = &object_section, .later = true,
      .help = "object: the annotation object and the region of the segment", ONLY_WITH("method", 1u << CONF_OBJECT)},
@@ -570,12 +558,10 @@ static const struct option_row segment_rows[] = {
            "level set does not grow beyond them"),
     LABELS("minus", minus, "labels of segments that are removed from it, after every step of then"),
     LABELS("intersect", intersect,
-           "labels of segments that it is intersected with, after every step of then; the method "
-           "may leave them"),
+           "labels of segments that it is intersected with, after every step of then; the method may leave them"),
     {ROW(conf_segment, list, then), MANY(struct conf_segment, then_count), .fallback = "", LIMITS(1, 32),
      .section = &step_section, .later = true,
-     .help = "steps that change the mask, in this order; each step is exactly one of the options "
-             "below"},
+     .help = "steps that change the mask, in this order; each step is exactly one of the options below"},
     {ROW(conf_segment, boolean, hidden), "false", .later = true,
      .help = "use the segment only in other segments; it is not written, drawn or measured"},
     {ROW(conf_segment, flags, quantities), "", .choices = quantity_names, .later = true,

@@ -86,8 +86,7 @@ static const struct option_row glcm_rows[] = {
      .help = "directions in a slice, in degrees counter-clockwise from the direction of a row: any "
              "of 0, 45, 90 and 135; only with 2d and 2.5d aggregations"},
     {ROW(glcm_options, choice, matrices), "\"none\"", .choices = matrices_choices,
-     .help = "write the matrices into matrices.json: \"counts\" of pairs of levels, or "
-             "\"normalised\" to the sum 1"},
+     .help = "write the matrices into matrices.json: \"counts\" of pairs of levels, or \"normalised\" to the sum 1"},
 };
 
 static const char *const moved_rows[] = {"discretisation", "levels", "bin_width", "range", NULL};
@@ -249,8 +248,7 @@ static const struct option_row texture_rows[] = {
      .help = "names of columns in the cohort table; \"pyradiomics\": as wavelet-HLL_glcm_Contrast, for values that "
              "pyradiomics defines in the same way; glrlm, ngtdm, and glcm of one grey level then follow pyradiomics"},
     {ROW(texture_options, part, resample), "", .section = &resample_section,
-     .help = "voxel size for measurements; volume and masks are interpolated; by default the "
-             "voxels of the series"},
+     .help = "voxel size for measurements; volume and masks are interpolated; by default the voxels of the series"},
     {ROW(texture_options, part, filter), "", .section = &option_filter,
      .help = "image filter whose responses are measured instead of the values, after resample; by default none"},
     {ROW(texture_options, flags, response), "", .choices = response_choices,
@@ -273,8 +271,7 @@ static const struct option_row texture_rows[] = {
     {"bin_width", &option_number, AT(struct texture_options, levels.bin_width), NULL, LIMITS(1e-6, 1e9),
      ONLY_WITH("discretisation", 1u << DISCRETISATION_FIXED_BIN_SIZE | 1u << DISCRETISATION_PYRADIOMICS_BIN_WIDTH),
      .past = &within_glcm,
-     .help = "width of a grey level in real-world units, with fixed-bin-size and "
-             "pyradiomics-bin-width"},
+     .help = "width of a grey level in real-world units, with fixed-bin-size and pyradiomics-bin-width"},
     {"range", &option_numbers, AT(struct texture_options, levels.range),
      GIVEN(struct texture_options, levels.has_range), .fallback = "", LIMITS(-1e9, 1e9), ENDS, .past = &within_glcm,
      .help = "re-segmentation: excludes voxels outside this range from intensities and grey "
@@ -321,8 +318,7 @@ static const struct option_row texture_rows[] = {
      .help = "tlbap: compare by greater, as in the paper's listing, instead of greater or equal"},
     {"lanadp_average", &option_switch, AT(struct texture_options, lanadp_integer), "\"exact\"",
      .choices = average_choices, ONLY_WITH("patterns", 1u << TEXTURE_LANADP),
-     .help = "lanadp: keep halves in averages of two values, or truncate them to integers as in "
-             "the paper's listing"},
+     .help = "lanadp: keep halves in averages of two values, or truncate them to integers as in the paper's listing"},
 };
 
 const struct option_section option_texture = {SECTION(texture_rows, texture_options), .check = check_texture};

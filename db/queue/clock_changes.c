@@ -48,11 +48,9 @@ queue_count_out(struct queue *queue, const char *destination, int64_t since_ms, 
     int changed =
         database_change(&queue->db,
                         "WITH waiting AS MATERIALIZED (SELECT d.id, min(?3, coalesce((SELECT min(h.held_at) "
-                        "  FROM hold h WHERE h.kind = 'queue' OR h.kind = 'destination' AND h.name = "
-                        "d.destination), "
+                        "  FROM hold h WHERE h.kind = 'queue' OR h.kind = 'destination' AND h.name = d.destination), "
                         "  ?3)) AS until_at FROM delivery d WHERE (?1 IS NULL OR d.destination = ?1) "
-                        "AND (d.state IN ('PENDING', 'DELAYED') OR d.state = 'SENT' AND d.commitment = "
-                        "'REQUESTED')) "
+                        "AND (d.state IN ('PENDING', 'DELAYED') OR d.state = 'SENT' AND d.commitment = 'REQUESTED')) "
                         "UPDATE delivery SET since_at = strftime('%Y-%m-%dT%H:%M:%fZ', w.until_at, "
                         "  printf('-%.3f seconds', max(0, 86400 * (julianday(?2) - julianday(since_at))))) "
                         "FROM waiting w WHERE w.id = delivery.id AND w.until_at > ?2 AND w.until_at > since_at",

@@ -375,10 +375,9 @@ queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *why,
 static int
 recover_as_pending(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    int changed = database_change(&queue->db,
-                                  "UPDATE delivery SET state = 'PENDING', due_at = ?3 "
-                                  "WHERE id = ?1 AND state = ?2",
-                                  VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    int changed =
+        database_change(&queue->db, "UPDATE delivery SET state = 'PENDING', due_at = ?3 WHERE id = ?1 AND state = ?2",
+                        VALUES(EDGE_GUARD(row), value_time(now_ms)));
     return edge_taken(queue, changed, row, QUEUE_DELIVERY_PENDING, "DELIVERY_RECOVERED", CODE_NONE,
                       "it was being sent when the daemon ended", now_ms);
 }
@@ -491,8 +490,7 @@ queue_withdraw_purged(struct queue *queue, int64_t series_id, int64_t now_ms)
     return edge_for_each(queue, &machine_delivery,
                          "SELECT d.id FROM job j JOIN delivery d ON d.job_id = j.id "
                          "WHERE j.series_id = ? AND (+d.state IN ('PENDING', 'DELAYED', 'REVIEW') "
-                         "OR +d.state = 'SENT' AND d.commitment IN ('REQUESTED', 'FAILED')) "
-                         "ORDER BY d.id",
+                         "OR +d.state = 'SENT' AND d.commitment IN ('REQUESTED', 'FAILED')) ORDER BY d.id",
                          VALUES(value_int(series_id)), withdraw_purged, now_ms, &count);
 }
 
@@ -527,8 +525,7 @@ resend_one(struct queue *queue, const struct queue_resend *which, int64_t now_ms
                              code_name(CODE_RESULTS_REMOVED), (long long)row.job_id);
     if (rc == 0 && !row.has_result)
         rc = database_refuse(&queue->db, -ESTALE,
-                             "delivery %lld: its job was retried, and the result is not there "
-                             "any more",
+                             "delivery %lld: its job was retried, and the result is not there any more",
                              (long long)row.id);
     if (rc == 0)
         rc = delivery_resend(queue, &row, now_ms);

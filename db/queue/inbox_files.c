@@ -13,8 +13,7 @@ queue_keep_in_mind(struct queue *queue, const char *source, const struct queue_k
     return database_run(&queue->db,
                         "INSERT INTO kept (source, file, look, instance_id, object_id) "
                         "SELECT ?1, ?2, ?3, id, NULL FROM instance WHERE path = ?4 "
-                        "UNION ALL SELECT ?1, ?2, ?3, NULL, id FROM object WHERE path = ?4 "
-                        "AND removed_at IS NULL "
+                        "UNION ALL SELECT ?1, ?2, ?3, NULL, id FROM object WHERE path = ?4 AND removed_at IS NULL "
                         "ON CONFLICT DO UPDATE SET look = excluded.look, instance_id = excluded.instance_id, "
                         "object_id = excluded.object_id",
                         VALUES(value_text(source), value_int(kept->file), value_int(kept->look), value_text(path)));

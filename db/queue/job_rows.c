@@ -260,9 +260,7 @@ static int
 job_give_up_study(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     return job_give_up(queue, row, CODE_STUDY_INCOMPLETE,
-                       "It did not come within patience_seconds, or was refused. Send it, then "
-                       "retry the job.",
-                       now_ms);
+                       "It did not come within patience_seconds, or was refused. Send it, then retry the job.", now_ms);
 }
 
 int
@@ -307,8 +305,7 @@ queue_companions(struct queue *queue, int64_t series_id, struct queue_companion 
     return queue_list(queue,
                       "SELECT o.id, o.modality, o.body_part, o.description FROM series s "
                       "JOIN series o ON o.study_uid = s.study_uid AND o.id <> s.id "
-                      "WHERE s.id = ? AND o.state = 'SETTLED' AND o.removed_at IS NULL "
-                      "ORDER BY o.id",
+                      "WHERE s.id = ? AND o.state = 'SETTLED' AND o.removed_at IS NULL ORDER BY o.id",
                       VALUES(value_int(series_id)), &companion_shape, companions, count);
 }
 
@@ -319,8 +316,7 @@ queue_study_waiting(struct queue *queue, int64_t series_id, struct queue_ids *jo
                       "SELECT j.id FROM series s "
                       "JOIN series o ON o.study_uid = s.study_uid AND o.id <> s.id "
                       "JOIN job j ON j.series_id = o.id AND j.revision = o.revision "
-                      "WHERE s.id = ? AND j.state = 'DELAYED' AND j.code = 'STUDY_WAITING' "
-                      "ORDER BY j.id",
+                      "WHERE s.id = ? AND j.state = 'DELAYED' AND j.code = 'STUDY_WAITING' ORDER BY j.id",
                       VALUES(value_int(series_id)), &database_id, &jobs->at, &jobs->count);
 }
 
@@ -712,8 +708,7 @@ job_expect_current(struct queue *queue, const struct edge_row *row)
     int64_t by;
     if (row->revision != row->series_revision)
         return database_refuse(&queue->db, -ESTALE,
-                               "job %lld is for revision %d, its series is at %d by now: retry the "
-                               "job of that one",
+                               "job %lld is for revision %d, its series is at %d by now: retry the job of that one",
                                (long long)row->id, row->revision, row->series_revision);
     int rc = database_get(&queue->db, "SELECT superseded_by FROM job WHERE id = ? AND superseded_by NOTNULL",
                           VALUES(value_int(row->id)), &by);
@@ -844,9 +839,8 @@ queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t
                            VALUES(value_int(max_attempts)), job_recover_as_failed, now_ms, &failed);
     if (rc == 0)
         rc = edge_for_each(queue, &machine_job,
-                           "SELECT id FROM job WHERE state = 'RUNNING' AND executor = 'local' "
-                           "ORDER BY id",
-                           NO_VALUES, job_recover_as_ready, now_ms, &running);
+                           "SELECT id FROM job WHERE state = 'RUNNING' AND executor = 'local' ORDER BY id", NO_VALUES,
+                           job_recover_as_ready, now_ms, &running);
     rc = queue_leave(queue, rc);
     if (rc == 0)
         *returned = (int32_t)running;

@@ -96,8 +96,7 @@ queue_end_notification(struct queue *queue, const char *name, int64_t event_id, 
     if (*failure) {
         rc = database_change(&queue->db,
                              "UPDATE notification SET ended_at = ?2, failures = failures + 1, "
-                             "failing_since_at = coalesce(failing_since_at, ?2), message = ?3 "
-                             "WHERE name = ?1",
+                             "failing_since_at = coalesce(failing_since_at, ?2), message = ?3 WHERE name = ?1",
                              VALUES(value_text(name), value_time(now_ms), value_text(failure)));
         if (rc > 0) {
             char *detail = sqlite3_mprintf("%s: %s", name, failure);

@@ -114,8 +114,7 @@ queue_order_prior(struct queue *queue, int64_t job_id, const char *source, int64
                      "FROM job j JOIN series s ON s.id = j.series_id "
                      "WHERE j.id = ?1 AND j.prior_item IS NULL AND s.patient_id <> '' "
                      "AND " DAY_S " IS NOT NULL AND NOT EXISTS ("
-                     "  SELECT 1 FROM pull_part t JOIN pull p ON p.id = t.pull_id WHERE "
-                     "t.study_uid = s.study_uid "
+                     "  SELECT 1 FROM pull_part t JOIN pull p ON p.id = t.pull_id WHERE t.study_uid = s.study_uid "
                      "  AND p.key = 'prior' AND p.created_at <= s.first_seen_at)",
                      VALUES(value_int(job_id), value_int(batch), value_text(source), value_time(now_ms)));
     if (added <= 0)

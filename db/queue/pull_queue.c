@@ -246,8 +246,7 @@ queue_pull_found(struct queue *queue, int64_t id, const struct queue_pull_part *
         rc = database_run(&queue->db, "DELETE FROM pull_part WHERE pull_id = ?", VALUES(value_int(id)));
     for (size_t i = 0; i < count && rc == 0; i++)
         rc = database_run(&queue->db,
-                          "INSERT INTO pull_part (pull_id, study_uid, series_uid, expected) "
-                          "VALUES (?, ?, ?, ?)",
+                          "INSERT INTO pull_part (pull_id, study_uid, series_uid, expected) VALUES (?, ?, ?, ?)",
                           VALUES(value_int(id), value_text(parts[i].study_uid), value_text(parts[i].series_uid),
                                  value_known(parts[i].expected)));
     if (rc == 0)
@@ -274,8 +273,7 @@ queue_add_unwanted(struct queue *queue, const struct queue_unwanted *instance)
                         "study_uid, pull_id) SELECT ?1, ?2, ?3, ?4, id FROM pull INDEXED BY pull_open "
                         "WHERE ended_at IS NULL AND state = 'MOVING' AND NOT EXISTS (SELECT 1 FROM instance "
                         "WHERE sop_instance_uid = ?1) AND EXISTS (SELECT 1 FROM pull_part "
-                        "WHERE pull_id = pull.id AND study_uid = ?4 AND series_uid IN ('', ?3)) "
-                        "ORDER BY id LIMIT 1",
+                        "WHERE pull_id = pull.id AND study_uid = ?4 AND series_uid IN ('', ?3)) ORDER BY id LIMIT 1",
                         VALUES(value_text(instance->sop_instance_uid), value_text(instance->sop_class_uid),
                                value_text(instance->series_uid), value_text(instance->study_uid)));
 }

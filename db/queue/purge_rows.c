@@ -71,11 +71,10 @@ purge_expect_no_job(struct queue *queue, int64_t series_id)
                           "SELECT id FROM job WHERE series_id = ? "
                           "AND state IN ('READY', 'RUNNING', 'DELAYED') LIMIT 1",
                           VALUES(value_int(series_id)), &busy);
-    return rc == 1 ? database_refuse(&queue->db, -EAGAIN,
-                                     "job %lld of the series waits or runs: wait, or noctule "
-                                     "cancel it",
-                                     (long long)busy)
-                   : rc;
+    return rc == 1
+               ? database_refuse(&queue->db, -EAGAIN,
+                                 "job %lld of the series waits or runs: wait, or noctule cancel it", (long long)busy)
+               : rc;
 }
 
 /* Checks that no job and no delivery uses the series. */
@@ -238,9 +237,7 @@ static int
 purge_objects(struct queue *queue, const struct queue_purge *purge, int64_t now_ms, struct queue_purged *purged)
 {
     struct queue_ids objects;
-    int rc = queue_list(queue,
-                        "SELECT id FROM object WHERE series_uid = ? AND removed_at IS NULL "
-                        "ORDER BY id",
+    int rc = queue_list(queue, "SELECT id FROM object WHERE series_uid = ? AND removed_at IS NULL ORDER BY id",
                         VALUES(value_text(purge->series_uid)), &database_id, &objects.at, &objects.count);
     if (rc == 0 && objects.count == 0)
         rc = database_refuse(&queue->db, -ENOENT, "there is no series %s", purge->series_uid);
@@ -284,8 +281,7 @@ queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms
         rc = purge_expect_idle(queue, &row);
     if (rc == 0 && purged->undelivered > 0 && !purge->undelivered)
         rc = database_refuse(&queue->db, -EPERM,
-                             "%lld deliver%s not arrived: --undelivered removes the series all "
-                             "the same",
+                             "%lld deliver%s not arrived: --undelivered removes the series all the same",
                              (long long)purged->undelivered, purged->undelivered == 1 ? "y has" : "ies have");
     if (rc == 0 && !purge->dry_run)
         rc = purge_all(queue, purge, &row, now_ms);

@@ -151,8 +151,7 @@ quarantine_note(struct queue *queue, const char *kind, int64_t id, const char *c
     char detail[256];
     int64_t series_id = 0;
     int rc = database_get(&queue->db,
-                          "SELECT s.id FROM quarantine q JOIN series s ON s.series_uid = "
-                          "q.series_uid WHERE q.id = ?",
+                          "SELECT s.id FROM quarantine q JOIN series s ON s.series_uid = q.series_uid WHERE q.id = ?",
                           VALUES(value_int(id)), &series_id);
     if (rc < 0)
         return rc;
@@ -205,8 +204,7 @@ queue_forget_quarantine(struct queue *queue, int64_t id, const char *by, int64_t
     if (rc == 1)
         rc = database_refuse(&queue->db, -EPERM,
                              "the series lacks the instance of file %lld: send it again, take the "
-                             "series without it (noctule complete --accept-missing), or purge the "
-                             "series",
+                             "series without it (noctule complete --accept-missing), or purge the series",
                              (long long)id);
     if (rc == 0)
         rc = quarantine_note(queue, "QUARANTINE_FORGOTTEN", id, released.code, by, now_ms);
@@ -254,8 +252,7 @@ queue_adopt_quarantine(struct queue *queue, const char *path, const char *text, 
         .sop_instance_uid = reason.sop_instance_uid,
         .code = code ? code : CODE_FILE_UNREADABLE,
         .message = code ? reason.message
-                        : "The service was stopped before it had noted why it refused this file. "
-                          "Send it again."};
+                        : "The service was stopped before it had noted why it refused this file. Send it again."};
     rc = queue_add_quarantine(queue, &file, now_ms);
     database_clear_row(&reason_shape, &reason);
     return rc;

@@ -69,10 +69,9 @@ int
 queue_unreported_night(struct queue *queue, struct queue_night *night)
 {
     *night = (struct queue_night){0};
-    int rc = queue_read_row(queue,
-                            "SELECT id, since_at, until_at FROM night WHERE report = 'PENDING' "
-                            "ORDER BY id LIMIT 1",
-                            NO_VALUES, &night_shape, night);
+    int rc =
+        queue_read_row(queue, "SELECT id, since_at, until_at FROM night WHERE report = 'PENDING' ORDER BY id LIMIT 1",
+                       NO_VALUES, &night_shape, night);
     return rc < 0 ? rc : 0;
 }
 

@@ -201,8 +201,7 @@ stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t 
     if (rc == 0)
         rc = database_run(&queue->db,
                           "INSERT INTO removal (path) SELECT 'outbox/' || id FROM job "
-                          "WHERE series_id = ? AND state <> 'DONE' AND removed_at IS NULL "
-                          "ON CONFLICT DO NOTHING",
+                          "WHERE series_id = ? AND state <> 'DONE' AND removed_at IS NULL ON CONFLICT DO NOTHING",
                           VALUES(value_int(id)));
     if (rc == 0)
         rc = database_run(&queue->db,
@@ -418,8 +417,7 @@ static const char *const own_rows_sql[] = {
     "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE series_id IS NULL AND at < ?1 "
     "AND (kind NOT IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP', 'COMPUTE_WAITING', "
     "'COMPUTE_READY') OR id < (SELECT max(id) FROM event INDEXED BY event_destination "
-    "  WHERE kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP') AND kind = 'START')) "
-    "ORDER BY at LIMIT ?2)",
+    "  WHERE kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP') AND kind = 'START')) ORDER BY at LIMIT ?2)",
     "DELETE FROM quarantine WHERE id IN (SELECT id FROM quarantine q "
     "WHERE quarantined_at < ?1 AND (path = '' OR removed_at < ?1) "
     "AND NOT EXISTS (SELECT 1 FROM series s WHERE s.series_uid = q.series_uid) LIMIT ?2)",

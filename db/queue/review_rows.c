@@ -127,7 +127,6 @@ queue_close_reviews(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
     int64_t count;
     return edge_for_each(queue, &machine_job,
-                         "SELECT id FROM job WHERE superseded_by = ? AND +state = 'REVIEW' "
-                         "ORDER BY id",
+                         "SELECT id FROM job WHERE superseded_by = ? AND +state = 'REVIEW' ORDER BY id",
                          VALUES(value_int(job_id)), review_supersede, now_ms, &count);
 }

@@ -81,8 +81,7 @@ queue_reopen_series(struct queue *queue, struct series_row *row, const char *kin
                      VALUES(value_int(row->id), value_text(queue_series_states[row->state]), value_int(row->revision)));
     if (rc == 0 && row->removed) /* the new files must not be removed after the old ones */
         rc = database_run(&queue->db,
-                          "DELETE FROM removal WHERE path = (SELECT 'series/' || series_uid "
-                          "FROM series WHERE id = ?)",
+                          "DELETE FROM removal WHERE path = (SELECT 'series/' || series_uid FROM series WHERE id = ?)",
                           VALUES(value_int(row->id)));
     if (rc < 0)
         return rc;
@@ -106,9 +105,7 @@ queue_revise_series(struct queue *queue, int64_t series_id, const char *why, int
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = queue_read_row(queue,
-                        "SELECT id, revision, state, removed_at IS NOT NULL FROM series "
-                        "WHERE id = ?",
+    rc = queue_read_row(queue, "SELECT id, revision, state, removed_at IS NOT NULL FROM series WHERE id = ?",
                         VALUES(value_int(series_id)), &series_row_shape, &row);
     const bool revises = rc == 0 && row.state == SERIES_SETTLED && !row.removed;
     if (revises)
@@ -334,8 +331,7 @@ queue_each_path(struct queue *queue, int (*visit)(void *context, const char *pat
         char **paths;
         rc = queue_list(queue,
                         "SELECT path FROM instance WHERE path > ?1 UNION ALL "
-                        "SELECT path FROM object WHERE path > ?1 AND removed_at IS NULL "
-                        "ORDER BY path LIMIT 256",
+                        "SELECT path FROM object WHERE path > ?1 AND removed_at IS NULL ORDER BY path LIMIT 256",
                         VALUES(value_text(after)), &database_string, &paths, &count);
         if (rc < 0)
             break;

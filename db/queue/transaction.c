@@ -487,8 +487,7 @@ static const struct {
      "   OR r.sop_class_uid <> d.sop_class_uid OR r.kind <> d.kind"},
     {"quarantine", "its series has the instance that it lacks",
      "SELECT q.id FROM quarantine q JOIN series s ON s.series_uid = q.series_uid "
-     "JOIN instance i ON i.series_id = s.id AND i.sop_instance_uid = q.sop_instance_uid "
-     "WHERE q.lacking"},
+     "JOIN instance i ON i.series_id = s.id AND i.sop_instance_uid = q.sop_instance_uid WHERE q.lacking"},
     {"job", "it waits for a run that has ended without a mask",
      "SELECT j.id FROM job j JOIN job_mask m ON m.job_id = j.id JOIN program_run r ON r.id = m.run_id "
      "WHERE j.state = 'DELAYED' AND j.code = 'PROGRAM_WAITING' "

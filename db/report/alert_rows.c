@@ -104,8 +104,7 @@ report_wanted(struct report *report, const char *pipeline, int64_t by_ms, int64_
 {
     *jobs = 0;
     int rc = database_get(&report->db,
-                          "SELECT count(*) FROM v_wanted WHERE pipeline = ? AND state <> 'RUNNING' "
-                          "AND done_by_at <= ?",
+                          "SELECT count(*) FROM v_wanted WHERE pipeline = ? AND state <> 'RUNNING' AND done_by_at <= ?",
                           VALUES(value_text(pipeline), value_time(by_ms)), jobs);
     return report_conclude(report, NULL, rc < 0 ? rc : 0, error);
 }

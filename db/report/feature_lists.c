@@ -106,8 +106,7 @@ expect_measured(struct report *report, int64_t job_id, int64_t segment, const st
         rc = database_get(&report->db,
                           "WITH measured AS (SELECT segment FROM v_features WHERE job = ?1 "
                           "UNION SELECT segment FROM v_pattern_histograms WHERE job = ?1) "
-                          "SELECT 1 WHERE EXISTS (SELECT 1 FROM measured) AND ?2 NOT IN (SELECT segment FROM "
-                          "measured)",
+                          "SELECT 1 WHERE EXISTS (SELECT 1 FROM measured) AND ?2 NOT IN (SELECT segment FROM measured)",
                           values, 2, &missing);
     if (rc != 1)
         return rc;

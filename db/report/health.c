@@ -53,10 +53,9 @@ int
 report_week_bytes(struct report *report, int seconds, int64_t now_ms, int64_t *bytes, struct error *error)
 {
     report_bound(report, seconds);
-    const int rc = database_get(&report->db,
-                                "SELECT coalesce(sum(size_bytes), 0) FROM v_instances "
-                                "WHERE received_at >= ?",
-                                VALUES(value_time(now_ms - WEEK_MS)), bytes);
+    const int rc =
+        database_get(&report->db, "SELECT coalesce(sum(size_bytes), 0) FROM v_instances WHERE received_at >= ?",
+                     VALUES(value_time(now_ms - WEEK_MS)), bytes);
     report_release(report);
     if (rc < 0 && report->limit.over)
         *bytes = -1;

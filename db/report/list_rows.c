@@ -92,8 +92,7 @@ static const struct report_column period_jobs[] = {
 
 static const struct report_column period_deliveries[] = {
     AS(sent, "sent", NUMBER,
-       "(SELECT count(*) FROM v_deliveries WHERE state = 'SENT' AND sent_at >= ?1 AND sent_at < "
-       "?2)"),
+       "(SELECT count(*) FROM v_deliveries WHERE state = 'SENT' AND sent_at >= ?1 AND sent_at < ?2)"),
     AS(failed, "failed", NUMBER, COUNT("state = 'FAILED'")),
     AS(committed, "committed", NUMBER | SILENT, COUNT("commitment = 'COMMITTED'")),
     AS(waiting, "waiting now", NUMBER | SILENT,
@@ -875,8 +874,7 @@ static const struct report_column web_job_results[] = {
 
 /* Steps of a job from the scanner to the archive, with begin and end. A step without an end goes on. */
 static const char job_steps[] =
-    ", parts AS (SELECT j.*, s.first_seen_at, s.last_seen_at, s.settled_at, s.evidence, s.instances, s.sender, "
-    "s.inbox "
+    ", parts AS (SELECT j.*, s.first_seen_at, s.last_seen_at, s.settled_at, s.evidence, s.instances, s.sender, s.inbox "
     "FROM v_jobs j JOIN v_series s USING (series_uid) WHERE j.job = ?2), "
     "steps AS (SELECT 1 AS place, 'Received' AS step, first_seen_at AS since, last_seen_at AS until, "
     "instances || ' files' || coalesce(' from ' || nullif(coalesce(nullif(sender, ''), inbox), ''), '') AS what FROM "
@@ -1218,8 +1216,7 @@ static const struct report_column job_columns[] = {
     AS(created, "CREATED", TIME, "created_at"),
     COLUMN(attempts, "TRIES", NUMBER | DROP),
     AS(where, "WHERE", DROP,
-       "executor || coalesce(' ' || slurm_id, '') || CASE WHEN node <> '' THEN ' on ' || node ELSE "
-       "'' END"),
+       "executor || coalesce(' ' || slurm_id, '') || CASE WHEN node <> '' THEN ' on ' || node ELSE '' END"),
     AS(wait, "WAIT (s)", NUMBER | DROP, "printf('%.2f', wait_seconds)"),
     AS(run, "RUN (s)", NUMBER | DROP, "CASE WHEN total_seconds IS NOT NULL THEN printf('%.2f', total_seconds) END"),
     AS(peak, "PEAK (MiB)", NUMBER | DROP, "CASE WHEN peak_mib IS NOT NULL THEN printf('%.1f', peak_mib) END"),
@@ -1515,8 +1512,7 @@ const struct report_list report_histograms = {
 
 const struct report_list report_reviews = {
     .view = "v_review",
-    .tail = "WHERE (?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR series_uid = ?2) "
-            "ORDER BY since_at, job LIMIT ?3"};
+    .tail = "WHERE (?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR series_uid = ?2) ORDER BY since_at, job LIMIT ?3"};
 
 /* --------------------------------------------------------------------------- lists with filters */
 

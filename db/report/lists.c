@@ -188,8 +188,7 @@ report_period_read(struct report *report, int64_t since_ms, int64_t until_ms, st
     } else if (since_ms >= until_ms || seconds > 366LL * DAY_SECONDS || iso_time_from_ms(since_ms, made->since) != 0 ||
                iso_time_from_ms(until_ms, made->until) != 0) {
         rc = database_refuse(&report->db, -EINVAL,
-                             "a report is of a time that ends after it begins, and of a year at "
-                             "most");
+                             "a report is of a time that ends after it begins, and of a year at most");
     } else {
         /* hours for a short period, else days, or weeks */
         made->step_seconds = seconds <= 3 * DAY_SECONDS    ? 3600

@@ -57,8 +57,7 @@ report_open(const char *database_path, struct report **report, struct error *err
         rc = database_refuse(&r->db, -EPROTONOSUPPORT, "it is empty; noctuled makes its tables");
     else if (rc == 0 && version < migrate_version)
         rc = database_refuse(&r->db, -EPROTONOSUPPORT,
-                             "it has schema version %d, this program needs %d; starting noctuled "
-                             "brings it up to date",
+                             "it has schema version %d, this program needs %d; starting noctuled brings it up to date",
                              version, migrate_version);
     if (rc < 0) {
         rc = refuse_open(database_path, rc, r->db.reason, error);
@@ -220,16 +219,13 @@ static const char status_sql[] =
     "|| ' under review and not delivered: noctule review', "
     "printf('Series      %d gathering, %d settled, %d refused (%d in the last 24 h)', "
     "series_gathering, series_settled, series_refused, series_refused_24h) "
-    "|| iif(series_without_rule = 0, '', printf('; no rule for %d of the settled: noctule "
-    "explain', "
+    "|| iif(series_without_rule = 0, '', printf('; no rule for %d of the settled: noctule explain', "
     "series_without_rule)), "
     "'Backlog     ' || CASE WHEN backlog_jobs = 0 AND series_gathering = 0 THEN 'none' "
     "ELSE CASE WHEN backlog_jobs = 0 THEN 'series being received' || iif(jobs_expected >= 1.5, "
     "    printf(', about %.0f jobs', jobs_expected), '') "
-    "  ELSE backlog_jobs || iif(backlog_jobs = 1, ' job', ' jobs') || iif(series_gathering = 0, "
-    "'', "
-    "    iif(jobs_expected >= 1.5, printf(', about %.0f more of series being received', "
-    "jobs_expected), "
+    "  ELSE backlog_jobs || iif(backlog_jobs = 1, ' job', ' jobs') || iif(series_gathering = 0, '', "
+    "    iif(jobs_expected >= 1.5, printf(', about %.0f more of series being received', jobs_expected), "
     "      ' and series being received')) END "
     "|| CASE WHEN eta_seconds IS NOT NULL THEN ', about ' || eta || ' to go' || iif(eta_seconds < "
     "  600, '', strftime(', until %Y-%m-%dT%H:%MZ', 'now', '+' || eta_seconds || ' seconds')) "
@@ -247,8 +243,7 @@ static const char status_sql[] =
     "'A job took  ' || median || ' (median), ' || mean || ' (mean), of the last 24 h', "
     "printf('Quarantine  %d in the last 24 h', quarantined_24h), "
     "printf('Deliveries  %d waiting, %d delayed, %d failed; %d sent in the last 24 h', "
-    "deliveries_pending + deliveries_sending, deliveries_delayed, deliveries_failed, "
-    "deliveries_sent_24h), "
+    "deliveries_pending + deliveries_sending, deliveries_delayed, deliveries_failed, deliveries_sent_24h), "
     "'Config      ' || " CONFIG_IN_FORCE ", "
     "'Disk        ' || iif(free_mib IS NULL, NULL, printf('%.1f GiB free at %s', "
     "free_mib / 1024.0, free_at)) || "

@@ -27,8 +27,7 @@ static const char review_sql[] =
     "message, '  preview   ' || ?4 || '/' || preview_path "
     "FROM (SELECT *, ltrim(modality || iif(body_part = '', '', ' ' || body_part) "
     "|| "
-    "iif(series_description = '', '', ' \"' || series_description || '\"')) AS "
-    "concat_words "
+    "iif(series_description = '', '', ' \"' || series_description || '\"')) AS concat_words "
     "FROM v_review) r ";
 
 static int

@@ -244,8 +244,7 @@ scu_commit(struct dicom_association &association, DcmDataset &dataset, struct di
     if (answer->status == 0 || dicom_outcome_of(CODE_NONE, answer) == DICOM_SENT)
         return 0;
     return error_set(error, -EREMOTEIO, CODE_COMMIT_FAILED,
-                     "%s has the instance but answered the request for storage commitment with "
-                     "status 0x%04X.",
+                     "%s has the instance but answered the request for storage commitment with status 0x%04X.",
                      association.name.c_str(), static_cast<unsigned>(answer->status));
 }
 

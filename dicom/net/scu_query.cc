@@ -374,9 +374,8 @@ move_check_status(const struct dicom_association &association, const char *desti
                          static_cast<unsigned>(status));
     /* Orthanc answers an unknown destination and a refused instance with the same status. */
     return error_set(error, -EREMOTEIO, CODE_MOVE_REFUSED,
-                     "%s answered C-MOVE to %s with status 0x%04X. A retry would fail too. Its log "
-                     "has the reason. If no instance of the study arrived, check that it knows "
-                     "that AE title (Orthanc: DicomModalities).",
+                     "%s answered C-MOVE to %s with status 0x%04X. A retry would fail too. Its log has the reason. If "
+                     "no instance of the study arrived, check that it knows that AE title (Orthanc: DicomModalities).",
                      name, destination, static_cast<unsigned>(status));
 }
 

@@ -333,8 +333,7 @@ static int
 contours_too_many(const struct contours_work *work)
 {
     return error_set(work->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
-                     "The contours of one slice have areas of more than %d times 2^20 words of "
-                     "pixels, or those of all "
+                     "The contours of one slice have areas of more than %d times 2^20 words of pixels, or those of all "
                      "slices overlap in more than %d times 2^20.",
                      LIMIT_ROI_AREAS_MI, LIMIT_ROI_OVERLAP_MI);
 }

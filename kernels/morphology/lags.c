@@ -52,8 +52,7 @@ lags_run(struct kernels_lane *lane, const struct lags *lags, uint64_t *counts, s
         return rc;
     if (!lags->region.kept || (tables != 1 && tables != (size_t)lane->extent.slices))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "there are %zu tables of kept values; there must be 1 or one for each of %lld "
-                         "slices",
+                         "there are %zu tables of kept values; there must be 1 or one for each of %lld slices",
                          lags->region.kept ? tables : 0, (long long)lane->extent.slices);
     if (!request.counts)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no room for the counts");

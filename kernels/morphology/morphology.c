@@ -15,8 +15,7 @@ morphology_run(struct kernels_lane *lane, const struct morphology_region *region
         return rc;
     if (!region->kept || (region->table_count != 1 && region->table_count != (size_t)lane->extent.slices))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "there are %zu tables of kept values; there must be 1 or one for each of %lld "
-                         "slices",
+                         "there are %zu tables of kept values; there must be 1 or one for each of %lld slices",
                          region->kept ? region->table_count : 0, (long long)lane->extent.slices);
     if (!counts)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no room for the counts");

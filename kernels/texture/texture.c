@@ -150,8 +150,7 @@ check_zones(const struct kernels_lane *lane, const struct texture_zones *request
     texture_region_box(lane, request->region, &box);
     if ((double)(box.size[0] + 2) * (double)(box.size[1] + 2) * (double)(box.size[2] + 2) >= 0x1p31)
         return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
-                         "zones in a region of %lld x %lld x %lld voxels exceed the limit of 2^31 "
-                         "labels",
+                         "zones in a region of %lld x %lld x %lld voxels exceed the limit of 2^31 labels",
                          (long long)box.size[0], (long long)box.size[1], (long long)box.size[2]);
     return 0;
 }

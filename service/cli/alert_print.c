@@ -35,9 +35,8 @@ alert_describe_end(struct report *report, char *text, size_t size, int64_t *sinc
         snprintf(text, size, ": it was stopped");
     else
         snprintf(text, size,
-                 ": it ended unexpectedly, see its log (journalctl -u noctule); its last record is "
-                 "from %s%s",
-                 last, jobs);
+                 ": it ended unexpectedly, see its log (journalctl -u noctule); its last record is from %s%s", last,
+                 jobs);
     *since_ms = life.stopped ? life.last_ms : 0;
 }
 

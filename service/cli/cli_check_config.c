@@ -138,8 +138,7 @@ print_inbox(const struct conf *conf, const struct conf_inbox *inbox)
     else if (conf->retention.delete_originals)
         puts("files are kept until their series is removed");
     else
-        puts("files are kept forever in addition to the stored copy (see the options after and "
-             "retention.inbox)");
+        puts("files are kept forever in addition to the stored copy (see the options after and retention.inbox)");
 }
 
 static void

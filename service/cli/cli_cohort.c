@@ -96,8 +96,7 @@ print_identifiers(const struct report_cohort_counts *counts)
             "of images that arrive from then on");
     if (counts->unnamed > 0)
         cli_print_error("the column patient is empty for %" PRId64
-                        " job%s: the option identifiers stored no Patient ID, or the "
-                        "images have none",
+                        " job%s: the option identifiers stored no Patient ID, or the images have none",
                         counts->unnamed, cohort_plural(counts->unnamed));
 }
 

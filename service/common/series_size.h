@@ -16,8 +16,7 @@ series_size_check(const struct conf_series *limits, const char *series_uid, int6
     const double mib = (double)bytes / (1 << 20);
     if (instances > limits->max_instances)
         return error_set(error, -E2BIG, CODE_SERIES_TOO_LARGE,
-                         "series %s has %lld instances, and series.max_instances is %d: raise it, "
-                         "or split the series",
+                         "series %s has %lld instances, and series.max_instances is %d: raise it, or split the series",
                          series_uid, (long long)instances, limits->max_instances);
     if (mib > limits->max_mib)
         return error_set(error, -E2BIG, CODE_SERIES_TOO_LARGE,

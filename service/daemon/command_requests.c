@@ -207,8 +207,7 @@ handle_hold(struct core *core, const struct control_request *request, struct ans
                    holds ? "held" : "released");
     else if (holds)
         answer_set(answer,
-                   "no job starts until noctule resume; %zu running job%s will finish; receiving "
-                   "and sending continue",
+                   "no job starts until noctule resume; %zu running job%s will finish; receiving and sending continue",
                    running, running == 1 ? "" : "s");
     else
         answer_set(answer, "jobs start again");
@@ -539,8 +538,7 @@ handle_quarantine(struct core *core, const struct control_request *request, stru
     if (error)
         return error;
     answer_set(answer, "file %" PRId64 " is %s%s", message->number, forgets ? "forgotten" : "received again",
-               stays ? "; its original is still in the inbox: delete it, or it is quarantined "
-                       "again at the next start"
+               stays ? "; its original is still in the inbox: delete it, or it is quarantined again at the next start"
                      : "");
     answer->moves_files = true;
     return 0;

@@ -20,9 +20,7 @@ reviews_check_pipeline(struct core *core, int64_t id, char *text, size_t size)
     if (error)
         return error;
     if (job.state == QUEUE_REVIEW && !conf_find_pipeline(core->conf, job.pipeline)) {
-        snprintf(text, size,
-                 "%s: the configuration has no pipeline %s, so the destinations of its results "
-                 "are unknown",
+        snprintf(text, size, "%s: the configuration has no pipeline %s, so the destinations of its results are unknown",
                  code_name(CODE_NO_SUCH_PIPELINE), job.pipeline);
         error = -EINVAL;
     }

@@ -51,11 +51,9 @@ spool_take_lock(const char *root, int fd, struct error *error)
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
     const int rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
-    return error_set(error, rc, CODE_NONE,
-                     rc == -EBUSY ? "another noctuled already uses %s; stop it, or set another "
-                                    "root"
-                                  : "%s cannot be locked",
-                     root);
+    return error_set(
+        error, rc, CODE_NONE,
+        rc == -EBUSY ? "another noctuled already uses %s; stop it, or set another root" : "%s cannot be locked", root);
 }
 
 int

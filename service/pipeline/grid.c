@@ -246,9 +246,8 @@ grid_check_alike(const struct texture_resample *wanted, const struct grid *from,
         if (own.lo != padding.lo || own.hi != padding.hi)
             return error_set_files(error, -EINVAL, CODE_PADDING_MIXED, instances[planes[0].instance]->path,
                                    instances[planes[z].instance]->path,
-                                   "the slices differ in their padding, and texture.resample "
-                                   "interpolates between them: measure without it, or correct the "
-                                   "series");
+                                   "the slices differ in their padding, and texture.resample interpolates between "
+                                   "them: measure without it, or correct the series");
     }
     return 0;
 }

@@ -48,8 +48,7 @@ grid_find_outside(const struct grid *grid, const void *voxels, enum image_pixel 
     if (*outside <= limits.hi)
         return 0;
     return error_set(error, -EINVAL, CODE_GRID_VALUES_FULL,
-                     "the slices have stored values from %d to %d, which are all values, so that "
-                     "none is left for "
+                     "the slices have stored values from %d to %d, which are all values, so that none is left for "
                      "%s",
                      lo, hi,
                      grid->straight ? "voxels outside of them on an upright grid"

@@ -253,9 +253,8 @@ ask_commitment(struct sender *sender, struct send_attempt *attempt)
     attempt->commitment = PROTO_COMMITMENT_REFUSED;
     if (why.code != CODE_COMMIT_UNSUPPORTED)
         error_set(&attempt->error, -EREMOTEIO, CODE_COMMIT_FAILED,
-                  "It has stored the object, but takes no request for storage commitment: %s Let it "
-                  "know the AE title %s with our host and port (Orthanc: DicomModalities), or take "
-                  "`commit` from the destination.",
+                  "It has stored the object, but takes no request for storage commitment: %s Let it know the AE title "
+                  "%s with our host and port (Orthanc: DicomModalities), or take `commit` from the destination.",
                   why.message, sender->options.destination->calling_ae_title);
 }
 

@@ -125,8 +125,7 @@ seg_prepare(struct seg_writer *w, int fd, struct error *error)
         return rc;
     if (w->plan.frames == 0)
         return error_set(error, -ENODATA, CODE_SEG_EMPTY,
-                         "All segments are empty, and empty frames are omitted. The object would "
-                         "have no frame.");
+                         "All segments are empty, and empty frames are omitted. The object would have no frame.");
     if (w->plan.frames > INT32_MAX || seg_pixel_data_length(w) > STACK_MAX_VALUE_LENGTH)
         return error_set(error, -EOVERFLOW, CODE_SEG_TOO_LARGE,
                          "%lld frames of %d x %d exceed 4 GiB, the maximum of one object. Omit "

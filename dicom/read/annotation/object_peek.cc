@@ -159,8 +159,7 @@ object_read_identity(Reading &reading, const Header &dataset, const struct scan 
     header_copy(peek.sop_class_uid, uid);
     if (!scan.syntax)
         return reading.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
-                              "is encoded in a transfer syntax that is not supported. Send it "
-                              "uncompressed.");
+                              "is encoded in a transfer syntax that is not supported. Send it uncompressed.");
     const int rc = reading.read_identity(dataset, peek.sop_instance_uid, peek.study_uid, peek.series_uid);
     if (rc)
         return rc;

@@ -174,8 +174,7 @@ seg_source_check_syntax(const Opening &opening)
     const struct scan &scan = opening.scan;
     if (!scan.syntax || scan.big_endian)
         return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
-                              "is in a transfer syntax that is not supported for segmentations. "
-                              "Send it uncompressed.");
+                              "is in a transfer syntax that is not supported for segmentations. Send it uncompressed.");
     const std::string is_in = std::string("is in ") + scan.syntax->name;
     if (scan.syntax->lossy)
         return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED, is_in + ", which is lossy. Send it uncompressed.");

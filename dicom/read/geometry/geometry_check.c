@@ -154,8 +154,7 @@ check_rescale(struct verdict *verdict, const struct group *group)
              a->mapping_intercept == b->mapping_intercept))
             continue;
         geometry_refuse(verdict, CODE_RESCALE_INVALID, first, plane,
-                        "Real World Value Mapping (0040,9096) of %s and of %s differ, and mappings "
-                        "are not applied.",
+                        "Real World Value Mapping (0040,9096) of %s and of %s differ, and mappings are not applied.",
                         geometry_plane_name(first), geometry_plane_name(plane));
         return;
     }
@@ -360,8 +359,7 @@ check_repeats(struct verdict *verdict, const struct grouping *grouping, const st
         return true;
     if (r.positions == 1) {
         geometry_refuse(verdict, CODE_DUPLICATE_POSITION, &group->planes[0], &group->planes[group->count - 1],
-                        "All %d images of the stack lie at one position, %.4g mm along the normal: "
-                        "a series over time, "
+                        "All %d images of the stack lie at one position, %.4g mm along the normal: a series over time, "
                         "or slices without their own position.",
                         group->count, group->planes[0].position);
         return false;

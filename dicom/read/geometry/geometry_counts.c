@@ -88,8 +88,7 @@ geometry_check_parts(struct verdict *verdict, const struct grouping *grouping, c
             grouping->instances[i]->tile_columns > 0)
             return false;
     geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, &group->planes[0], NULL,
-                    "The %d multi-frame files have the Instance Numbers (0020,0013) %d to %d. "
-                    "Number 1 is missing.",
+                    "The %d multi-frame files have the Instance Numbers (0020,0013) %d to %d. Number 1 is missing.",
                     count, numbers[0], numbers[count - 1]);
     return true;
 }

@@ -15,8 +15,7 @@ static const struct excluded_kind {
     const char *name, *is, *then;
 } excluded_kinds[] = {
     {CODE_MOSAIC, false, "mosaic",
-     "cannot be split: its header lacks the positions of the slices, or contradicts itself. It is "
-     "a mosaic",
+     "cannot be split: its header lacks the positions of the slices, or contradicts itself. It is a mosaic",
      "Store single slices at the scanner, or convert it."},
     {CODE_LOCALIZER, true, "localizer", "is a localizer", "It is skipped."},
     {CODE_SCREENSHOT, true, "screenshot", "is a screen capture or a report", "It is skipped."},

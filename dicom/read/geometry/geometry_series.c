@@ -23,8 +23,7 @@ static const struct trait {
     {offsetof(struct dicom_instance, patient), CODE_MIXED_PATIENTS, false, false,
      "Patient ID (0010,0020) or its issuer", "Find out to which patient they belong."},
     {offsetof(struct dicom_instance, patient_name), CODE_MIXED_PATIENTS, false, true, "Patient's Name (0010,0010)",
-     "Find out to which patient they belong. If they are of one patient, accept them "
-     "(--accept-missing)."},
+     "Find out to which patient they belong. If they are of one patient, accept them (--accept-missing)."},
     {offsetof(struct dicom_instance, study_uid), CODE_MIXED_STUDIES, false, false, "Study Instance UID (0020,000D)",
      "Send the images of each study as a separate series."},
     {offsetof(struct dicom_instance, modality), CODE_MIXED_MODALITIES, true, false, "Modality (0008,0060)",

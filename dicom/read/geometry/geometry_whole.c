@@ -269,9 +269,8 @@ check_acquisition(struct verdict *verdict, const struct grouping *grouping, cons
         if (are_all(there, count_excluded(grouping, announced), announced))
             continue;
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
-                        "There are %d of the %d images that Images in Acquisition (0020,1002) of "
-                        "%s announces.",
-                        there, announced, geometry_plane_name(plane));
+                        "There are %d of the %d images that Images in Acquisition (0020,1002) of %s announces.", there,
+                        announced, geometry_plane_name(plane));
         return true;
     }
     return false;
@@ -524,16 +523,14 @@ check_thinned(struct verdict *verdict, const struct grouping *grouping, const st
     /* Reformats keep the distance of their source. */
     if (!first->frame->derived && ratio >= 1.5 && distance >= thickness / 2 && fabs(ratio - round(ratio)) <= 0.02) {
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, first, NULL,
-                        "The slices are %.4g mm apart, %d times Spacing Between Slices (0018,0088) "
-                        "of %s, %.4g mm.",
+                        "The slices are %.4g mm apart, %d times Spacing Between Slices (0018,0088) of %s, %.4g mm.",
                         step, (int)fmin(round(ratio), 1000), geometry_plane_name(first), distance);
         return true;
     }
     if (thickness <= 0 || step < 1.5 * thickness || !lacks_numbers_between(grouping, group))
         return false;
     geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, first, last,
-                    "The slices are %.4g mm apart and %.4g mm thick, and the series lacks most "
-                    "Instance Numbers "
+                    "The slices are %.4g mm apart and %.4g mm thick, and the series lacks most Instance Numbers "
                     "(0020,0013) between the %d of %s and the %d of %s.",
                     step, thickness, first->instance->instance_number, geometry_plane_name(first),
                     last->instance->instance_number, geometry_plane_name(last));

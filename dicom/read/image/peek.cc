@@ -115,8 +115,7 @@ check_kind(Peek &peek)
     return peek.refuse(CODE_SOP_CLASS_UNSUPPORTED,
                        std::string("is of a kind that is not processed: ") +
                            (known ? known : uid_for_message(uid).c_str()) +
-                           ". Only CT, MR and PET images, and 2-D images (CR, DX, MG, US, XA, RF, NM, SC), "
-                           "are.");
+                           ". Only CT, MR and PET images, and 2-D images (CR, DX, MG, US, XA, RF, NM, SC), are.");
 }
 
 /* Returns 0 if absent or not a number. */

@@ -33,8 +33,7 @@ configuration_mode(struct examination *examination, const char *path)
         doctor_failed(examination, errno, path, "chgrp it to the service's group, and chmod 0640");
     else if (*not_for_service)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s: the service's user %s cannot read this file: chgrp it to the service's "
-                    "group, and chmod 0640",
+                    "%s: the service's user %s cannot read this file: chgrp it to the service's group, and chmod 0640",
                     not_for_service, examination->doctor->user);
     if (status.st_mode & S_IWOTH)
         doctor_find(examination, DOCTOR_ATTENTION, "every user can write %s and so redirect images: chmod 0640", path);
@@ -87,9 +86,8 @@ root_folders(struct examination *examination, const char *root, dev_t device)
     snprintf(database, sizeof database, "%s/" LAYOUT_DATABASE, root);
     if (filesystem_check(database, &name) == -EREMOTE)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s is on %s, where SQLite databases can be damaged: move the root to a local "
-                    "file system",
-                    root, name);
+                    "%s is on %s, where SQLite databases can be damaged: move the root to a local file system", root,
+                    name);
 }
 
 /* Returns the days until the space is used at the rate of the last week, or -1 if unknown. */
@@ -160,9 +158,8 @@ doctor_check_root(struct examination *examination)
                                      : "chown it to the service's user, and chmod 0750");
     if (status.st_mode & S_IRWXO)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "every user of this machine can access %s with the patients' images (mode "
-                    "%04o): chmod 0750",
-                    root, status.st_mode & 07777);
+                    "every user of this machine can access %s with the patients' images (mode %04o): chmod 0750", root,
+                    status.st_mode & 07777);
     root_folders(examination, root, status.st_dev);
     root_space(examination);
 }
@@ -181,8 +178,7 @@ inbox_folder(struct examination *examination, const char *path, bool written)
         doctor_failed(examination, errno, path, "allow the service's group to read it");
     else if (written && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0)
         doctor_failed(examination, errno, path,
-                      "files are moved from or to it: allow the service's group to write, or set "
-                      "after = \"keep\"");
+                      "files are moved from or to it: allow the service's group to write, or set after = \"keep\"");
     else
         return true;
     return false;

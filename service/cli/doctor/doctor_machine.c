@@ -51,9 +51,8 @@ doctor_explain_no_gpu(int driver, int program, const char *user, char text[DOCTO
         snprintf(text, DOCTOR_TEXT, "%s; install it, " OR_CPU " (nvidia-smi shows the installed driver)", refusal);
     } else {
         snprintf(text, DOCTOR_TEXT,
-                 "the driver for CUDA up to %d.%d suits this program (%d.%d), but no GPU can be "
-                 "used: check that user %s can open /dev/nvidia*, that the unit has the drop-in "
-                 "gpu.conf, and see nvidia-smi",
+                 "the driver for CUDA up to %d.%d suits this program (%d.%d), but no GPU can be used: check that user "
+                 "%s can open /dev/nvidia*, that the unit has the drop-in gpu.conf, and see nvidia-smi",
                  driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10, user);
     }
 }

@@ -192,8 +192,7 @@ static void
 ae_is_silent(struct examination *examination, const char *name, const char *ours, const struct error *error)
 {
     doctor_find(examination, DOCTOR_BROKEN,
-                "%s: %s Check that it is running, that host, port and AE titles are correct, and "
-                "that it accepts %s.",
+                "%s: %s Check that it is running, that host, port and AE titles are correct, and that it accepts %s.",
                 name, error->message, ours);
 }
 
@@ -212,8 +211,7 @@ doctor_check_destination(struct examination *examination)
                       "create or mount it, and allow the service's user to write");
     else if (destination->stow)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s: %s Check that it is running, and that the address and the credentials are "
-                    "correct.",
+                    "%s: %s Check that it is running, and that the address and the credentials are correct.",
                     destination->name, error.message);
     else
         ae_is_silent(examination, destination->name, destination->calling_ae_title, &error);

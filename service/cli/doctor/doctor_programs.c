@@ -140,8 +140,7 @@ doctor_check_program(struct examination *examination)
     if (strcmp(state.sandbox, sandbox_name(SANDBOX_WEAK)) == 0)
         doctor_find(
             examination, DOCTOR_ATTENTION,
-            "its sandbox has no namespaces of its own: install bubblewrap, and the drop-in programs.conf of the "
-            "unit");
+            "its sandbox has no namespaces of its own: install bubblewrap, and the drop-in programs.conf of the unit");
     doctor_fine(examination, "%s: %s %s; sandbox \"%s\"", program->name, program->algorithm.name,
                 program->algorithm.version, state.sandbox);
 }

@@ -68,8 +68,7 @@ doctor_check_slurm(struct examination *examination)
     const int failed = folder < 0 || fstat(folder, &status) != 0 ? errno : share_try(folder);
     if (failed)
         doctor_failed(examination, failed, slurm->share,
-                      "mount the folder shared with the compute nodes, and allow the service's "
-                      "user to write");
+                      "mount the folder shared with the compute nodes, and allow the service's user to write");
     else if (status.st_mode & 0022)
         doctor_find(examination, DOCTOR_ATTENTION,
                     "other users can write %s and replace results of nodes: chmod go-w it", slurm->share);

@@ -169,9 +169,8 @@ visit_compare(struct node_visit *visit, int64_t took_ms)
                     visit->conf->share);
     if (strcmp(user, ours) != 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "on node %s jobs run as user ID %s, here as %s: give the account the same ID "
-                    "on all machines",
-                    node, user, ours);
+                    "on node %s jobs run as user ID %s, here as %s: give the account the same ID on all machines", node,
+                    user, ours);
     if (strcmp(version, "noctule " NOCTULE_VERSION) != 0)
         doctor_find(examination, DOCTOR_BROKEN,
                     "on node %s %s has version \"%s\", this machine has noctule " NOCTULE_VERSION

@@ -199,9 +199,8 @@ unit_expect_write(struct examination *examination, const struct unit_file *unit,
             return;
     }
     doctor_find(examination, DOCTOR_BROKEN,
-                "the systemd unit denies writes to %s: systemctl edit noctule, [Service] "
-                "ReadWritePaths=%s",
-                path, path);
+                "the systemd unit denies writes to %s: systemctl edit noctule, [Service] ReadWritePaths=%s", path,
+                path);
 }
 
 void

@@ -154,8 +154,7 @@ const struct cli_command cli_report = {
             "undelivered results or quarantined files.",
     .options =
         (const struct cli_option[]){
-            WHEN(since, "start of the period: yesterday, 2026-01-31, or 36h ago; default: 24 h "
-                        "before the end"),
+            WHEN(since, "start of the period: yesterday, 2026-01-31, or 36h ago; default: 24 h before the end"),
             WHEN(until, "end of the period; default: now"),
             CLI_JSON(struct report_print_request),
             {"html", 0, &cli_file, CLI_AT(struct report_print_request, html),

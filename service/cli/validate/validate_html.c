@@ -136,8 +136,7 @@ validate_put_html(const struct validate_run *run, const struct validate_result *
     html_text(result->why, out);
     fprintf(out,
             "</p>\n<p>noctule " NOCTULE_VERSION
-            ". %zu patients, %zu of %zu results DONE; %zu of %zu of other regions DONE; "
-            "%zu wrong and DONE.",
+            ". %zu patients, %zu of %zu results DONE; %zu of %zu of other regions DONE; %zu wrong and DONE.",
             result->patients, result->done, result->cases, result->others_done, result->others, result->wrong);
     if (!isnan(result->share_95))
         fprintf(out, " With 95 %% confidence, at most %.1f %% of results are wrong and DONE.", 100 * result->share_95);

@@ -108,8 +108,7 @@ deadline_describe_span(const struct conf_pipeline *pipeline, const struct deadli
         return;
     if (span->room_ms == 0)
         snprintf(text, size,
-                 "pipeline %s: jobs created after %s have the deadline %s (done_by), but its "
-                 "window (%s) "
+                 "pipeline %s: jobs created after %s have the deadline %s (done_by), but its window (%s) "
                  "does not open between them",
                  pipeline->name, after, by, pipeline->window->text);
     else if (mean_seconds * 1000 > (double)span->room_ms)

@@ -48,8 +48,7 @@ struct call_row {
 };
 
 static const struct call_row allowed_calls[] = {
-    {ALL, "read write readv writev pread64 pwrite64 preadv pwritev lseek close dup dup2 dup3 fcntl "
-          "flock"},
+    {ALL, "read write readv writev pread64 pwrite64 preadv pwritev lseek close dup dup2 dup3 fcntl flock"},
     {ALL, "open openat stat lstat fstat newfstatat statx statfs fstatfs access faccessat "
           "faccessat2 readlink readlinkat "
           "getdents64 getcwd"},
@@ -58,17 +57,14 @@ static const struct call_row allowed_calls[] = {
     {ALL, "mmap munmap mremap mprotect madvise brk membarrier"},
     {ALL, "futex set_robust_list get_robust_list rseq sched_yield sched_getaffinity getcpu exit "
           "exit_group restart_syscall"},
-    {ALL, "rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack getpid getppid gettid getuid "
-          "geteuid getgid getegid"},
+    {ALL, "rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack getpid getppid gettid getuid geteuid getgid getegid"},
     {ALL, "clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage "
           "sysinfo uname getrandom "
           "getrlimit"},
-    {ALL, "epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd2 pipe2 poll ppoll "
-          "select pselect6"},
+    {ALL, "epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd2 pipe2 poll ppoll select pselect6"},
     /* On open descriptors, including the pipe to the daemon. */
     {ALL, "sendto recvfrom sendmsg recvmsg shutdown getsockopt setsockopt getsockname getpeername"},
-    {CONFINE_INTAKE, "bind listen accept accept4 inotify_init1 inotify_add_watch inotify_rm_watch "
-                     "syncfs symlinkat"},
+    {CONFINE_INTAKE, "bind listen accept accept4 inotify_init1 inotify_add_watch inotify_rm_watch syncfs symlinkat"},
     {CONFINE_INTAKE | CONFINE_COURIER | STEPS,
      "linkat"}, /* to create without overwriting, on file systems that lack RENAME_NOREPLACE */
     {CONFINE_COURIER, "connect sendmmsg recvmmsg"},
@@ -92,8 +88,7 @@ static const struct call_row denied_calls[] = {
                      "vhangup ioperm iopl modify_ldt personality"},
     {ALL | PROGRAMS, "sethostname setdomainname settimeofday clock_settime clock_adjtime adjtimex"},
     {ALL, "setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset"},
-    {ALL, "chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat mknod mknodat setxattr "
-          "lsetxattr fsetxattr"},
+    {ALL, "chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat mknod mknodat setxattr lsetxattr fsetxattr"},
     {ALL | PROGRAMS, "name_to_handle_at open_by_handle_at fanotify_init"},
     /* A GPU driver opens its sockets when it opens the device, which is before this. */
     {COMPUTES, "socket socketpair bind connect listen accept accept4"},

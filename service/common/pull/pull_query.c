@@ -80,8 +80,7 @@ pull_request_fail(const struct pull_request *request, int rc, struct error *erro
     const char *name = request->source->name;
     if (rc == -E2BIG)
         return error_set(error, rc, CODE_FIND_FAILED,
-                         "%s answered C-FIND with more than %d matches. Check that it supports "
-                         "queries by this key.",
+                         "%s answered C-FIND with more than %d matches. Check that it supports queries by this key.",
                          name, LIMIT_PULL_MATCHES);
     if (rc == -ENOMEM)
         return error_set(error, rc, CODE_OUT_OF_MEMORY, "Not enough memory for the matches of %s.", name);

@@ -106,9 +106,8 @@ submit_check_own_results(struct submission *s, const struct conf_pipeline *pipel
     if (error || !*lacks || code == CODE_OBJECT_OPTIONAL)
         return error;
     return submit_refuse(s, CODE_OBJECT_MISSING,
-                         "pipeline %s has object = { own = true; }, but the service does not receive its own "
-                         "results, and the series has no other object that the pipeline names: use "
-                         "noctule run --object",
+                         "pipeline %s has object = { own = true; }, but the service does not receive its own results, "
+                         "and the series has no other object that the pipeline names: use noctule run --object",
                          pipeline->name);
 }
 

@@ -152,8 +152,7 @@ retention_end(struct retention *retention)
         retention->stuck = true; /* the files that are found must stay */
         log_warn("retention.stuck", LOG_NUM("high_mib", core->conf->retention.high_mib));
         core_note(core, "RETENTION_STUCK",
-                  "disk space is low, and all removable data waits for a job or a delivery, or is "
-                  "too new");
+                  "disk space is low, and all removable data waits for a job or a delivery, or is too new");
     }
     if (retention->marked > 0)
         log_info("retention.swept", LOG_INT("marked", retention->marked), LOG_INT("for_space", for_space));

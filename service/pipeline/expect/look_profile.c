@@ -142,8 +142,7 @@ look_at_ends(const struct expect_look *look, double most)
         const struct expect_breach breach = look_breach("ends", area, 0, most);
         if (area > most)
             look_add(look, &breach,
-                     "cut off at its %s: the %s section has %s %% of the largest area, at most %.10g %% "
-                     "expected",
+                     "cut off at its %s: the %s section has %s %% of the largest area, at most %.10g %% expected",
                      top ? "top" : "base", top ? "highest" : "lowest", look_number(&breach, 100, 2, number),
                      100 * most);
     }
@@ -183,8 +182,7 @@ look_at_ratio(const struct expect_look *look, const struct conf_beside *beside, 
     char number[LOOK_NUMBER], name[LOOK_NAME];
     if (found < least)
         look_add(look, &breach,
-                 "beside %s, the smaller %sarea is %s %% of the larger over %.10g mm, at least %.10g %% "
-                 "expected",
+                 "beside %s, the smaller %sarea is %s %% of the larger over %.10g mm, at least %.10g %% expected",
                  look_name(beside->label, name), part, look_number(&breach, 100, 2, number), beside->over_mm,
                  100 * least);
 }

@@ -459,8 +459,7 @@ results_write_objects(const struct results *results)
     int rc = result_make_all(results, result_objects);
     if (rc == 0 && report->result_count == 0 && (results->request->pipeline->results & CONF_RESULT_PMAP))
         rc = error_set(&report->error, -ENODATA, CODE_PMAP_EMPTY,
-                       "planes of less than 3 x 3 voxels have no patterns, and the pipeline "
-                       "has no other result");
+                       "planes of less than 3 x 3 voxels have no patterns, and the pipeline has no other result");
     return rc;
 }
 

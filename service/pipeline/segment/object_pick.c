@@ -80,9 +80,8 @@ pick_region(struct object_picks *picks, const struct object_search *search, int3
     char label[DICOM_LO_SIZE];
     if (picks->pipeline.segment_count == CONF_MAX_SEGMENTS)
         return error_set_files(error, -EINVAL, CODE_ROI_TOO_MANY, search->set->path, NULL,
-                               "%s has so many regions that match \"%s\" that the pipeline would "
-                               "have more than %d segments. Give segment \"%s\" a narrower "
-                               "object.roi.",
+                               "%s has so many regions that match \"%s\" that the pipeline would have more than %d "
+                               "segments. Give segment \"%s\" a narrower object.roi.",
                                text_base_name(search->set->path), search->segment->object.roi, CONF_MAX_SEGMENTS,
                                search->segment->label);
     int rc = object_search_check(search, search->set, number, error);
@@ -173,8 +172,7 @@ object_picks_make(struct segmentation *segmentation, struct error *error)
             .segmentation = segmentation, .sets = &picks->sets, .segment = &pipeline->segments[i]};
         if (picks->pipeline.segment_count == CONF_MAX_SEGMENTS)
             rc = error_set(error, -EINVAL, CODE_ROI_TOO_MANY,
-                           "pipeline %s has more than %d segments once each region is one. Give a "
-                           "narrower object.roi.",
+                           "pipeline %s has more than %d segments once each region is one. Give a narrower object.roi.",
                            pipeline->name, CONF_MAX_SEGMENTS);
         else if (pipeline->segments[i].method == CONF_OBJECT)
             rc = pick_object(picks, &search, error);

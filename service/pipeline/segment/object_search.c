@@ -22,9 +22,8 @@ object_search_check(const struct object_search *search, const struct object_set 
         named |= strcmp(set->series[i], image->series_uid) == 0;
     if (named && frame[0] && own[0] && strcmp(frame, own) != 0)
         return error_set_files(error, -EINVAL, CODE_OBJECT_OTHER_FRAME, set->path, NULL,
-                               "%s names this series, but lies in another frame of reference (%s) "
-                               "than its images (%s): its points are no places in them. Have it "
-                               "written in the images' own.",
+                               "%s names this series, but lies in another frame of reference (%s) than its images "
+                               "(%s): its points are no places in them. Have it written in the images' own.",
                                text_base_name(set->path), frame, own);
     if (named || (own[0] && strcmp(frame, own) == 0))
         return 0;

@@ -166,10 +166,9 @@ fuzzy_describe(const struct segmentation *segmentation, size_t number, char text
     const struct conf_estimable *mean = &gaussians->mean, *sigma = &gaussians->sigma,
                                 *homogeneity = &gaussians->homogeneity_sigma;
     snprintf(text, SEGMENT_DESCRIPTION,
-             "object mean %.9g%s, sigma %.9g%s; homogeneity sigma %.9g%s; weight %g; threshold "
-             "%g%s",
-             mean->value, origin(mean), sigma->value, origin(sigma), homogeneity->value, origin(homogeneity),
-             segment->weight, segment->threshold, objects->demand.relative ? "; relative connectedness" : "");
+             "object mean %.9g%s, sigma %.9g%s; homogeneity sigma %.9g%s; weight %g; threshold %g%s", mean->value,
+             origin(mean), sigma->value, origin(sigma), homogeneity->value, origin(homogeneity), segment->weight,
+             segment->threshold, objects->demand.relative ? "; relative connectedness" : "");
     start_describe(segment, text);
     if (segment->from)
         segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);

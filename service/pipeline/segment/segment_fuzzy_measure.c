@@ -178,8 +178,7 @@ measure_sums(const struct conf_segment *segment, const struct neighbourhood *n, 
                          segment->from, segment->label);
     if (sums.voxels == 0)
         return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
-                         "auto finds no voxel to start segment \"%s\" from, so its values cannot "
-                         "be measured",
+                         "auto finds no voxel to start segment \"%s\" from, so its values cannot be measured",
                          segment->label);
     double count = (double)sums.voxels, mean = power_sum(n, &sums.values) / count;
     double variance = power_sum(n, &sums.squares) / count - mean * mean;

@@ -144,8 +144,7 @@ ranges_find(struct segmentation *segmentation, size_t number, struct kernels_lan
         rc = ranges_of_tally(range, &tally, found->ends, error);
     if (rc == -ENODATA && tally.count > 0)
         rc = error_set(error, -EINVAL, CODE_RANGE_UNDEFINED,
-                       "segment \"%s\" has no range: %s has %zu different values, which "
-                       "cannot be %d classes",
+                       "segment \"%s\" has no range: %s has %zu different values, which cannot be %d classes",
                        segment->label, ranges_region(range), tally.count, range->otsu);
     else if (rc == -ENODATA)
         rc = error_set(error, -EINVAL, CODE_RANGE_UNDEFINED,
