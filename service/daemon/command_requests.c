@@ -26,11 +26,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#define REQUEST_NAME 128
+#define USER_NAME    (REQUEST_NAME / 2)
+
 struct answer {
     struct core *core;
     struct control *control; /* NULL: the web UI asked, and client is the token of its DECIDE */
     int64_t client;
-    bool moves_files; /* marked files must be moved away before the reply */
+    char by[REQUEST_NAME]; /* the person, as request_name() formats it */
+    bool moves_files;      /* marked files must be moved away before the reply */
     int status;
     char message[512];
     char *body;          /* allocated; NULL: no body */
@@ -128,9 +132,8 @@ handle_cancel(struct core *core, const struct control_request *request, struct a
     return 0;
 }
 
-#define USER_NAME (REQUEST_NAME / 2)
-
-void
+/* Formats "root (jane)": the requesting user, and the login user if that is another; or the person of the web UI. */
+static void
 request_name(const struct control_request *request, const char *login, char name[REQUEST_NAME])
 {
     char user[USER_NAME], text[4096];
@@ -151,11 +154,9 @@ static int
 handle_complete(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_complete *message = &request->message.complete;
-    char by[REQUEST_NAME];
-    request_name(request, message->login, by);
-    const struct queue_complete complete = {message->series_uid, message->accept_missing != 0, by};
+    const struct queue_complete complete = {message->series_uid, message->accept_missing != 0, answer->by};
     log_info("control.complete", LOG_STR("series", message->series_uid),
-             LOG_INT("accept_missing", complete.accept_missing), LOG_STR("by", by));
+             LOG_INT("accept_missing", complete.accept_missing), LOG_STR("by", answer->by));
     int error = queue_request_complete(core->queue, &complete, clock_unix_ms());
     if (error)
         return error;
@@ -169,12 +170,10 @@ static int
 handle_submit(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_submit *message = &request->message.submit;
-    char by[REQUEST_NAME];
-    request_name(request, message->login, by);
     log_info("control.submit", LOG_STR("series", message->series_uid), LOG_STR("pipeline", message->pipeline),
              LOG_STR("stacks", message->stacks), LOG_INT("again", message->again), LOG_INT("dry_run", message->dry_run),
-             LOG_STR("by", by));
-    return submit_series(core, message, by, &answer->body);
+             LOG_STR("by", answer->by));
+    return submit_series(core, message, answer->by, &answer->body);
 }
 
 static int
@@ -182,11 +181,9 @@ handle_hold(struct core *core, const struct control_request *request, struct ans
 {
     const struct message_hold *message = &request->message.hold;
     const bool holds = request->type == PROTO_HOLD;
-    char by[REQUEST_NAME];
-    request_name(request, message->login, by);
     log_info(holds ? "control.hold" : "control.release", LOG_STR("kind", message->kind), LOG_STR("name", message->name),
-             LOG_STR("by", by));
-    const struct queue_hold hold = {message->kind, message->name, by, message->reason};
+             LOG_STR("by", answer->by));
+    const struct queue_hold hold = {message->kind, message->name, answer->by, message->reason};
     const bool pipeline = strcmp(message->kind, "pipeline") == 0;
     const bool destination = strcmp(message->kind, "destination") == 0;
     if (holds && ((pipeline && !conf_find_pipeline(core->conf, message->name)) ||
@@ -218,15 +215,13 @@ static int
 handle_priority(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_priority *message = &request->message.priority;
-    char by[REQUEST_NAME];
-    request_name(request, message->login, by);
     log_info("control.priority", LOG_INT("job", message->job), LOG_INT("priority", message->priority),
-             LOG_STR("by", by));
+             LOG_STR("by", answer->by));
     if (message->priority < CONF_MIN_PRIORITY || message->priority > CONF_MAX_PRIORITY) {
         answer_set(answer, "a priority must be from %d to %d", CONF_MIN_PRIORITY, CONF_MAX_PRIORITY);
         return -EINVAL;
     }
-    int error = queue_set_priority(core->queue, message->job, (int32_t)message->priority, by, clock_unix_ms());
+    int error = queue_set_priority(core->queue, message->job, (int32_t)message->priority, answer->by, clock_unix_ms());
     if (error)
         return error;
     due_now(&core->jobs_due);
@@ -259,12 +254,11 @@ review_waits(const struct core *core, const struct control_request *request)
 /* Releases a delivery under review, or rejects it for a reason. A rejected one can be sent again, a released one not be
  * called back: both are final. */
 static int
-delivery_decide(struct core *core, int64_t id, const char *seen, const char *reason, const char *by,
-                struct answer *answer)
+delivery_decide(struct core *core, int64_t id, const char *seen, const char *reason, struct answer *answer)
 {
     const int64_t now_ms = clock_unix_ms();
-    const int error = reason ? queue_reject_delivery(core->queue, id, seen, reason, by, now_ms)
-                             : queue_accept_delivery(core->queue, id, seen, by, now_ms);
+    const int error = reason ? queue_reject_delivery(core->queue, id, seen, reason, answer->by, now_ms)
+                             : queue_accept_delivery(core->queue, id, seen, answer->by, now_ms);
     if (error)
         return error;
     due_now(&core->deliveries_due);
@@ -276,39 +270,37 @@ static int
 handle_accept(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_accept *message = &request->message.accept;
-    char by[REQUEST_NAME];
-    request_name(request, message->login, by);
-    log_info("control.accept", LOG_INT("job", message->job), LOG_INT("delivery", message->delivery), LOG_STR("by", by));
+    log_info("control.accept", LOG_INT("job", message->job), LOG_INT("delivery", message->delivery),
+             LOG_STR("by", answer->by));
     const char *seen = request->person ? request->person->seen : "";
     if (message->delivery)
-        return delivery_decide(core, message->delivery, seen, NULL, by, answer);
+        return delivery_decide(core, message->delivery, seen, NULL, answer);
     const int error = queue_check_review(core->queue, message->job, seen);
     if (error)
         return error;
     return review_waits(core, request)
                ? review_decide(core, request, message->job, message->reason, answer)
-               : reviews_accept(core, message->job, by, answer->message, sizeof answer->message);
+               : reviews_accept(core, message->job, answer->by, answer->message, sizeof answer->message);
 }
 
 static int
 handle_reject(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_reject *message = &request->message.reject;
-    char by[REQUEST_NAME];
-    request_name(request, message->login, by);
     const char *seen = request->person ? request->person->seen : "";
-    log_info("control.reject", LOG_INT("job", message->job), LOG_INT("delivery", message->delivery), LOG_STR("by", by));
+    log_info("control.reject", LOG_INT("job", message->job), LOG_INT("delivery", message->delivery),
+             LOG_STR("by", answer->by));
     if (!*message->reason) {
         answer_set(answer, "a rejection must have a reason");
         return -EINVAL;
     }
     if (message->delivery)
-        return delivery_decide(core, message->delivery, seen, message->reason, by, answer);
+        return delivery_decide(core, message->delivery, seen, message->reason, answer);
     int error = queue_check_review(core->queue, message->job, seen);
     if (!error && review_waits(core, request))
         return review_decide(core, request, message->job, message->reason, answer);
     if (!error)
-        error = queue_reject_job(core->queue, message->job, message->reason, by, clock_unix_ms());
+        error = queue_reject_job(core->queue, message->job, message->reason, answer->by, clock_unix_ms());
     if (!error)
         answer_set(answer, "job %" PRId64 " is rejected; its results are not delivered", message->job);
     return error;
@@ -318,10 +310,8 @@ static int
 handle_undo(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_undo *message = &request->message.undo;
-    char by[REQUEST_NAME];
-    request_name(request, message->login, by);
-    log_info("control.undo", LOG_INT("job", message->job), LOG_STR("by", by));
-    const int error = queue_undo_decision(core->queue, message->job, by, clock_unix_ms());
+    log_info("control.undo", LOG_INT("job", message->job), LOG_STR("by", answer->by));
+    const int error = queue_undo_decision(core->queue, message->job, answer->by, clock_unix_ms());
     if (!error)
         answer_set(answer, "job %" PRId64 " is under review again", message->job);
     return error;
@@ -399,12 +389,10 @@ static int
 handle_purge(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_purge *message = &request->message.purge;
-    char by[REQUEST_NAME];
-    request_name(request, message->login, by);
     log_info("control.purge", LOG_STR("series", message->series_uid), LOG_INT("undelivered", message->undelivered),
-             LOG_INT("dry_run", message->dry_run), LOG_STR("by", by));
+             LOG_INT("dry_run", message->dry_run), LOG_STR("by", answer->by));
     const struct queue_purge purge = {message->series_uid, message->before, message->dry_run != 0,
-                                      message->undelivered != 0, by};
+                                      message->undelivered != 0, answer->by};
     struct queue_purged purged;
     int error = queue_purge(core->queue, &purge, clock_unix_ms(), &purged);
     const int described = purge_describe(message, &purged, error, queue_reason(core->queue), answer);
@@ -436,35 +424,30 @@ static int
 handle_pull(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_pull *message = &request->message.pull;
-    char by[REQUEST_NAME];
-    request_name(request, message->login, by);
-    log_info("control.pull", LOG_STR("source", message->source), LOG_STR("by", by));
-    return pull_order(core, message, by, answer->message, sizeof answer->message);
+    log_info("control.pull", LOG_STR("source", message->source), LOG_STR("by", answer->by));
+    return pull_order(core, message, answer->by, answer->message, sizeof answer->message);
 }
 
 static int
 handle_cancel_pull(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_cancel_pull *message = &request->message.cancel_pull;
-    char by[REQUEST_NAME];
-    request_name(request, message->login, by);
-    log_info("control.cancel_pull", LOG_INT("batch", message->batch), LOG_STR("by", by));
-    return pulls_cancel(core->pulls, message->batch, by, answer->message, sizeof answer->message);
+    log_info("control.cancel_pull", LOG_INT("batch", message->batch), LOG_STR("by", answer->by));
+    return pulls_cancel(core->pulls, message->batch, answer->by, answer->message, sizeof answer->message);
 }
 
 /* The reply waits until the ports are open, unless the configuration is rejected. */
 static int
 handle_reload(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    char by[REQUEST_NAME];
     struct error error = {0};
-    request_name(request, request->message.reload_config.login, by);
-    log_info("control.reload", LOG_STR("by", by));
+    (void)request;
+    log_info("control.reload", LOG_STR("by", answer->by));
     if (core->draining) {
         answer_set(answer, "noctuled is stopping");
         return -ECANCELED;
     }
-    const int rc = core->reload(core, by, &error);
+    const int rc = core->reload(core, answer->by, &error);
     if (rc)
         answer_set(answer, "%s: %.400s; the previous configuration stays in force", code_name(CODE_CONFIG_REFUSED),
                    error.message);
@@ -489,10 +472,9 @@ handle_ack(struct core *core, const struct control_request *request, struct answ
 {
     const struct message_ack *message = &request->message.ack;
     struct error error = {0};
-    char by[REQUEST_NAME];
-    request_name(request, message->login, by);
-    log_info("control.ack", LOG_STR("alert", message->alert), LOG_INT("undo", message->undo), LOG_STR("by", by));
-    const int rc = alert_daemon_acknowledge(core, message, by, &error);
+    log_info("control.ack", LOG_STR("alert", message->alert), LOG_INT("undo", message->undo),
+             LOG_STR("by", answer->by));
+    const int rc = alert_daemon_acknowledge(core, message, answer->by, &error);
     if (rc)
         answer_set(answer, "%s", error.message);
     else
@@ -504,10 +486,8 @@ static int
 handle_validated(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_validated *message = &request->message.validated;
-    char by[REQUEST_NAME];
-    request_name(request, message->login, by);
-    const int rc = queue_add_validation(core->queue, message->record, by, clock_unix_ms());
-    log_info("control.validated", LOG_STR("by", by), LOG_INT("error", rc));
+    const int rc = queue_add_validation(core->queue, message->record, answer->by, clock_unix_ms());
+    log_info("control.validated", LOG_STR("by", answer->by), LOG_INT("error", rc));
     answer_set(answer, rc ? "the validation is not stored: %s" : "the validation is stored", strerror(-rc));
     return rc;
 }
@@ -517,13 +497,11 @@ handle_quarantine(struct core *core, const struct control_request *request, stru
 {
     const struct message_quarantine *message = &request->message.quarantine;
     const bool forgets = strcmp(message->action, "forget") == 0;
-    char by[REQUEST_NAME];
     struct queue_released file;
     bool stays = false;
     int error;
-    request_name(request, message->login, by);
     log_info("control.quarantine", LOG_STR("action", message->action), LOG_INT("file", message->number),
-             LOG_STR("by", by));
+             LOG_STR("by", answer->by));
     if (!forgets && strcmp(message->action, "release") != 0)
         return -EINVAL;
     if (forgets) {
@@ -531,9 +509,9 @@ handle_quarantine(struct core *core, const struct control_request *request, stru
         stays = !error && *file.original_path == '/' && access(file.original_path, F_OK) == 0;
         queue_released_clear(&file);
         if (!error)
-            error = queue_forget_quarantine(core->queue, message->number, by, clock_unix_ms());
+            error = queue_forget_quarantine(core->queue, message->number, answer->by, clock_unix_ms());
     } else {
-        error = quarantine_release_link(core, message->number, by);
+        error = quarantine_release_link(core, message->number, answer->by);
     }
     if (error)
         return error;
@@ -600,34 +578,37 @@ handle_ping(struct core *core, const struct control_request *request, struct ans
     return reception->open && !reception->awaited ? 0 : -EINPROGRESS;
 }
 
+#define LOGIN(message_) offsetof(union message_any, message_.login)
+
 /* The requests of operators. A request that changes data is answered once the change is on disk, a reload once its
  * ports are open. */
 static const struct request {
     enum proto_type type;
     bool changes;
+    size_t login; /* offset of the login name in the message; 0: it has none */
     int (*handle)(struct core *core, const struct control_request *request, struct answer *answer);
 } requests[] = {
-    {PROTO_RETRY, true, handle_retry},
-    {PROTO_CANCEL, true, handle_cancel},
-    {PROTO_COMPLETE, true, handle_complete},
-    {PROTO_RESEND, true, handle_resend},
-    {PROTO_SUBMIT, true, handle_submit},
-    {PROTO_PURGE, true, handle_purge},
-    {PROTO_HOLD, true, handle_hold},
-    {PROTO_RELEASE, true, handle_hold},
-    {PROTO_PRIORITY, true, handle_priority},
-    {PROTO_ACCEPT, true, handle_accept},
-    {PROTO_REJECT, true, handle_reject},
-    {PROTO_UNDO, true, handle_undo},
-    {PROTO_PULL, true, handle_pull},
-    {PROTO_CANCEL_PULL, true, handle_cancel_pull},
-    {PROTO_ACK, true, handle_ack},
-    {PROTO_VALIDATED, true, handle_validated},
-    {PROTO_QUARANTINE, true, handle_quarantine},
-    {PROTO_IDENTITY, true, handle_identity},
-    {PROTO_DECIDE, true, handle_filter},
-    {PROTO_RELOAD_CONFIG, false, handle_reload},
-    {PROTO_PING, false, handle_ping},
+    {PROTO_RETRY, true, 0, handle_retry},
+    {PROTO_CANCEL, true, 0, handle_cancel},
+    {PROTO_COMPLETE, true, LOGIN(complete), handle_complete},
+    {PROTO_RESEND, true, 0, handle_resend},
+    {PROTO_SUBMIT, true, LOGIN(submit), handle_submit},
+    {PROTO_PURGE, true, LOGIN(purge), handle_purge},
+    {PROTO_HOLD, true, LOGIN(hold), handle_hold},
+    {PROTO_RELEASE, true, LOGIN(hold), handle_hold},
+    {PROTO_PRIORITY, true, LOGIN(priority), handle_priority},
+    {PROTO_ACCEPT, true, LOGIN(accept), handle_accept},
+    {PROTO_REJECT, true, LOGIN(reject), handle_reject},
+    {PROTO_UNDO, true, LOGIN(undo), handle_undo},
+    {PROTO_PULL, true, LOGIN(pull), handle_pull},
+    {PROTO_CANCEL_PULL, true, LOGIN(cancel_pull), handle_cancel_pull},
+    {PROTO_ACK, true, LOGIN(ack), handle_ack},
+    {PROTO_VALIDATED, true, LOGIN(validated), handle_validated},
+    {PROTO_QUARANTINE, true, LOGIN(quarantine), handle_quarantine},
+    {PROTO_IDENTITY, true, LOGIN(identity), handle_identity},
+    {PROTO_DECIDE, true, 0, handle_filter},
+    {PROTO_RELOAD_CONFIG, false, LOGIN(reload_config), handle_reload},
+    {PROTO_PING, false, 0, handle_ping},
 };
 
 /* Fills an empty reply with the queue's reason, which is the most specific one. */
@@ -645,7 +626,7 @@ request_explain(struct core *core, int error, struct answer *answer)
 static int
 request_store_audit(struct core *core, const struct control_request *request, const struct answer *answer)
 {
-    const int error = request_audit(core, request);
+    const int error = request_audit(core, request, answer->by);
     crash_point("daemon_before_decision_commit");
     if (error)
         batch_abort(core->batch, error);
@@ -680,6 +661,10 @@ request_handle(struct core *core, struct control *control, int64_t client, const
     if (request->changes && !core_change(core)) {
         answer_send(answer, -EIO);
         return;
+    }
+    if (request->changes || request->login) {
+        const char *const *login = (const void *)((const char *)&message->message + request->login);
+        request_name(message, request->login ? *login : "", answer->by);
     }
     answer->status = request->handle(core, message, answer);
     if (!answer->status && request->changes)

@@ -36,11 +36,6 @@ int orphans_adopt(struct core *core);
 
 /* --------------------------------------------------------------------- command_requests.c ---- */
 
-#define REQUEST_NAME 128
-
-/* Formats "root (jane)": the requesting user, and the login user if that is another; or the person of the web UI. */
-void request_name(const struct control_request *request, const char *login, char name[REQUEST_NAME]);
-
 /* Handles a request and sends the reply when the change is on disk. A reply to the web UI (control NULL) is a DECIDED with
  * `client` as its token. */
 void request_handle(struct core *core, struct control *control, int64_t client, const struct control_request *request);
@@ -65,8 +60,8 @@ void reviews_tick(struct core *core);
 
 /* -------------------------------------------------------------------- request_audit.c ---- */
 
-/* Adds the audit row of a request. Does nothing for requests that are no decisions. */
-int request_audit(struct core *core, const struct control_request *request);
+/* Adds the audit row of a request `by` this person. Does nothing for requests that are no decisions. */
+int request_audit(struct core *core, const struct control_request *request, const char *by);
 
 /* ----------------------------------------------------------------------- systemd_notify.c ---- */
 

@@ -11,7 +11,6 @@
 /* The texts of an audit row. */
 struct audited {
     struct queue_audit row;
-    const char *login;
     char subject[300], value[32];
 };
 
@@ -47,7 +46,6 @@ audit_hold(struct audited *audited, const struct control_request *request)
     audited->row.action = request->type == PROTO_HOLD ? "hold" : "release";
     audited->row.reason = hold->reason;
     audited->row.job_id = strcmp(hold->kind, "job") == 0 ? strtoll(hold->name, NULL, 10) : 0;
-    audited->login = hold->login;
     snprintf(audited->subject, sizeof audited->subject, "%s%s%s", hold->kind, *hold->name ? " " : "", hold->name);
 }
 
@@ -56,23 +54,20 @@ static bool
 audit_describe(const struct control_request *request, struct audited *audited)
 {
     const union message_any *message = &request->message;
-    audited->row.reason = audited->login = "";
+    audited->row.reason = "";
     switch (request->type) {
     case PROTO_ACCEPT:
         audit_job(audited, "accept", message->accept.job);
         audit_delivery(audited, message->accept.delivery);
         audited->row.reason = message->accept.reason;
-        audited->login = message->accept.login;
         return true;
     case PROTO_REJECT:
         audit_job(audited, "reject", message->reject.job);
         audit_delivery(audited, message->reject.delivery);
         audited->row.reason = message->reject.reason;
-        audited->login = message->reject.login;
         return true;
     case PROTO_UNDO:
         audit_job(audited, "undo", message->undo.job);
-        audited->login = message->undo.login;
         return true;
     case PROTO_RETRY:
         audit_job(audited, "retry", message->retry.job);
@@ -84,7 +79,6 @@ audit_describe(const struct control_request *request, struct audited *audited)
         audit_job(audited, "priority", message->priority.job);
         snprintf(audited->value, sizeof audited->value, "%" PRId64, message->priority.priority);
         audited->row.reason = audited->value;
-        audited->login = message->priority.login;
         return true;
     case PROTO_RESEND:
         audit_resend(audited, &message->resend);
@@ -95,7 +89,6 @@ audit_describe(const struct control_request *request, struct audited *audited)
         return true;
     case PROTO_QUARANTINE:
         audited->row.action = message->quarantine.action;
-        audited->login = message->quarantine.login;
         snprintf(audited->subject, sizeof audited->subject, "file %" PRId64, message->quarantine.number);
         return true;
     case PROTO_DECIDE:
@@ -106,17 +99,14 @@ audit_describe(const struct control_request *request, struct audited *audited)
     case PROTO_ACK:
         audited->row.action = message->ack.undo ? "unacknowledge" : "acknowledge";
         audited->row.reason = message->ack.reason;
-        audited->login = message->ack.login;
         snprintf(audited->subject, sizeof audited->subject, "alert %s", message->ack.alert);
         return true;
     case PROTO_IDENTITY:
         audited->row.action = "identity";
-        audited->login = message->identity.login;
         snprintf(audited->subject, sizeof audited->subject, "pseudonym %s", message->identity.word);
         return true;
     case PROTO_COMPLETE:
         audited->row.action = "complete";
-        audited->login = message->complete.login;
         snprintf(audited->subject, sizeof audited->subject, "series %s", message->complete.series_uid);
         return true;
     default:
@@ -125,14 +115,12 @@ audit_describe(const struct control_request *request, struct audited *audited)
 }
 
 int
-request_audit(struct core *core, const struct control_request *request)
+request_audit(struct core *core, const struct control_request *request, const char *by)
 {
     struct audited audited = {0};
-    char by[REQUEST_NAME];
     if (!audit_describe(request, &audited))
         return 0;
     const struct request_person *person = request->person;
-    request_name(request, audited.login, by);
     audited.row.subject = audited.subject;
     audited.row.actor = by;
     audited.row.how = person ? person->how : "command";

@@ -197,17 +197,14 @@ api_versions(struct api_call *call, struct error *error)
         }                                                                                                              \
     }
 
+#define ANSWER(path_, answer_, summary_, ...)                                                                          \
+    {                                                                                                                  \
+        .path = (path_), .answer = (answer_), .summary = (summary_), .kind = API_ANSWER, .types = {JSON}, __VA_ARGS__  \
+    }
+
 const struct api_route api_routes[] = {
-    {.path = "status",
-     .summary = "State of the service and the figures of noctule status",
-     .kind = API_ANSWER,
-     .answer = api_status,
-     .types = {JSON}},
-    {.path = "alerts",
-     .summary = "Alerts with remedies and acknowledgements",
-     .kind = API_ANSWER,
-     .answer = api_alerts,
-     .types = {JSON}},
+    ANSWER("status", api_status, "State of the service and the figures of noctule status", ),
+    ANSWER("alerts", api_alerts, "Alerts with remedies and acknowledgements", ),
     LIST("work", BROWSE_WORK, .summary = "Jobs, and series without a job (v_work)"),
     LIST("search", BROWSE_SEARCH,
          .summary = "Jobs and series by the exact number, UID, accession number or patient ID in `text` (v_work)",
@@ -216,12 +213,8 @@ const struct api_route api_routes[] = {
          .summary = "Jobs and series with the filters of `work` and a `text`: an identifier, or a part of the "
                     "description (v_work)",
          .needs = "text", .verb = API_POST),
-    {.path = "jobs/{job}",
-     .summary = "A job with its results, deliveries, events, segments and broken expectations",
-     .kind = API_ANSWER,
-     .answer = api_job,
-     .types = {JSON},
-     .is_of_job = true},
+    ANSWER("jobs/{job}", api_job, "A job with its results, deliveries, events, segments and broken expectations",
+           .is_of_job = true),
     LIST("jobs/{job}/segments", BROWSE_SEGMENTS, .summary = "Segments of a job (v_segments)", .is_of_job = true),
     LIST("jobs/{job}/results", BROWSE_RESULTS, .summary = "Results of a job (v_results)", .is_of_job = true),
     LIST("jobs/{job}/deliveries", BROWSE_DELIVERIES, .summary = "Deliveries of a job (v_deliveries)",
@@ -313,22 +306,12 @@ const struct api_route api_routes[] = {
          .summary = "Decisions of persons, and jobs that they looked at (v_audit); for operators",
          .role = API_OPERATOR),
     LIST("config", BROWSE_CONFIGURATION, .summary = "Configuration in force, and a refused one (v_configuration)"),
-    {.path = "warnings",
-     .summary = "Warnings about the configuration in force, as noctule check-config prints them",
-     .kind = API_ANSWER,
-     .answer = api_warnings,
-     .types = {JSON}},
-    {.path = "rules/try",
-     .summary = "The rules in force, checked for a series with these values; conditions on its images are left out",
-     .kind = API_ANSWER,
-     .answer = web_api_rules_try,
-     .parameters = web_api_rules_parameters,
-     .types = {JSON}},
-    {.path = "me",
-     .summary = "The person of the request: name, role, and the decisions that it may make",
-     .kind = API_ANSWER,
-     .answer = web_api_me,
-     .types = {JSON}},
+    ANSWER("warnings", api_warnings,
+           "Warnings about the configuration in force, as noctule check-config prints them", ),
+    ANSWER("rules/try", web_api_rules_try,
+           "The rules in force, checked for a series with these values; conditions on its images are left out",
+           .parameters = web_api_rules_parameters),
+    ANSWER("me", web_api_me, "The person of the request: name, role, and the decisions that it may make", ),
     {.path = "views",
      .summary = "Filters of lists that the person has saved (v_saved_filters)",
      .kind = API_ANSWER,
@@ -354,12 +337,8 @@ const struct api_route api_routes[] = {
      .verb = API_POST,
      .parameters = session_end_parameters,
      .types = {JSON}},
-    {.path = "versions", .summary = "Versions", .kind = API_ANSWER, .answer = api_versions, .types = {JSON}},
-    {.path = "openapi.json",
-     .summary = "This document",
-     .kind = API_ANSWER,
-     .answer = web_api_document,
-     .types = {JSON}},
+    ANSWER("versions", api_versions, "Versions", ),
+    ANSWER("openapi.json", web_api_document, "This document", ),
 };
 
 const size_t api_route_count = sizeof api_routes / sizeof *api_routes;
