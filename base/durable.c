@@ -1,4 +1,3 @@
-/* durable.c - see durable.h. */
 #include "base/durable.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* feature.c - see feature.h. */
 #include "base/feature.h"
 
 #include "base/text.h"

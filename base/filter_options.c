@@ -1,4 +1,3 @@
-/* filter_options.c - see filter_options.h. */
 #include "base/filter_options.h"
 
 #include "base/text.h"

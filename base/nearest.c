@@ -1,4 +1,3 @@
-/* nearest.c - see nearest.h. */
 #include "base/nearest.h"
 
 #include <string.h>

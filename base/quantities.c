@@ -1,4 +1,3 @@
-/* quantities.c - see quantities.h. */
 #include "base/quantities.h"
 
 const struct quantity_row quantity_rows[QUANTITIES] = {

@@ -1,4 +1,3 @@
-/* series_about.c - see series_about.h. */
 #include "base/series_about.h"
 
 #include <stddef.h>

@@ -1,4 +1,3 @@
-/* terminal.c - see terminal.h. */
 #include "base/terminal.h"
 
 #include <limits.h>

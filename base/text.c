@@ -1,4 +1,3 @@
-/* text.c - see text.h. */
 #include "base/text.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* texture_options.c - see texture_options.h. */
 #include "base/texture_options.h"
 
 const char *const aggregation_names[] = {

@@ -1,4 +1,3 @@
-/* voxelwise_options.c - see voxelwise_options.h. */
 #include "base/voxelwise_options.h"
 
 const struct voxelwise_row voxelwise_rows[VOXELWISE_FEATURES] = {

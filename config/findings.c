@@ -1,4 +1,3 @@
-/* findings.c - see findings.h. */
 #include "config/findings.h"
 
 #include "base/array.h"

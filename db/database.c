@@ -1,4 +1,3 @@
-/* database.c - see database.h. */
 #include "db/database.h"
 
 #include "base/text.h"

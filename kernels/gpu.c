@@ -1,4 +1,3 @@
-/* gpu.c - see gpu.h. */
 #include "kernels/gpu.h"
 
 #include <stdio.h>

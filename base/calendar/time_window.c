@@ -1,4 +1,3 @@
-/* time_window.c - see time_window.h. */
 #include "base/calendar/time_window.h"
 
 #include "base/calendar/time_zone.h"

@@ -1,4 +1,3 @@
-/* caller_rows.c - see db/caller_rows.h. */
 #include "db/caller_rows.h"
 
 #include "db/queue/queue_private.h"

@@ -1,4 +1,3 @@
-/* edges.c - see edges.h. */
 #include "db/queue/edges.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* notification_rows.c - see db/notification_rows.h. */
 #include "db/notification_rows.h"
 
 #include "db/queue/queue_private.h"

@@ -1,4 +1,3 @@
-/* report_history.c - see db/report_history.h. */
 #include "db/report_history.h"
 
 #include "db/queue/queue_private.h"

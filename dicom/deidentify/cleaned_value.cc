@@ -1,4 +1,3 @@
-/* cleaned_value.cc - see cleaned_value.hh. */
 #include "dicom/deidentify/cleaned_value.hh"
 #include "dicom/value/charset.hh"
 

@@ -1,4 +1,3 @@
-/* scu_query.cc - see scu_query.h. */
 #include "dicom/net/scu_query.h"
 
 #include "dicom/net/answer_reader.hh"

@@ -1,4 +1,3 @@
-/* derived.c - see derived.h. */
 #include "dicom/write/derived.h"
 
 #include "dicom/value/uid.h"

@@ -1,4 +1,3 @@
-/* written_file.cc - see written_file.hh. */
 #include "dicom/write/written_file.hh"
 
 #include "dicom/value/value.h"

@@ -1,4 +1,3 @@
-/* bits.c - see bits.h. */
 #include "kernels/cpu/bits.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* tiles.c - see tiles.h. */
 #include "kernels/cpu/tiles.h"
 
 #include <pthread.h>

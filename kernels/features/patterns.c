@@ -1,4 +1,3 @@
-/* patterns.c - see patterns.h. */
 #include "kernels/features/patterns.h"
 
 #include <math.h>

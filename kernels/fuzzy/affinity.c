@@ -1,4 +1,3 @@
-/* affinity.c - see affinity.h. */
 #include "kernels/fuzzy/affinity.h"
 
 #include <math.h>

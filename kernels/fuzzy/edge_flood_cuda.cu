@@ -1,4 +1,3 @@
-/* edge_flood_cuda.cu - see edge_flood_cuda.cuh. */
 #include "kernels/fuzzy/edge_flood_cuda.cuh"
 
 #include "kernels/cuda/cuda.cuh"

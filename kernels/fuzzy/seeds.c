@@ -1,4 +1,3 @@
-/* seeds.c - see seeds.h. */
 #include "kernels/fuzzy/seeds.h"
 
 struct fuzzy_seeds

@@ -1,4 +1,3 @@
-/* ball.c - see ball.h. */
 #include "kernels/mask/ball.h"
 
 #include <string.h>

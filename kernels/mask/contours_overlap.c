@@ -1,4 +1,3 @@
-/* contours_overlap.c - see contours_overlap.h. */
 #include "kernels/mask/contours_overlap.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* relative.c - see relative.h. */
 #include "kernels/mask/relative.h"
 
 #include <errno.h>

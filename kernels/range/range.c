@@ -1,4 +1,3 @@
-/* range.c - see range.h. */
 #include "kernels/range/range.h"
 #include "kernels/op.h"
 

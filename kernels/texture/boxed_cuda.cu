@@ -1,4 +1,3 @@
-/* boxed_cuda.cu - see boxed_cuda.cuh. */
 #include "kernels/texture/boxed_cuda.cuh"
 
 enum {

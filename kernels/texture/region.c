@@ -1,4 +1,3 @@
-/* region.c - see region.h. */
 #include "kernels/texture/region.h"
 
 #include "kernels/op.h"

@@ -1,4 +1,3 @@
-/* alert_print.c - see alert_print.h. */
 #include "service/cli/alert_print.h"
 
 #include "base/text.h"

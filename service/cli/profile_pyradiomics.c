@@ -1,4 +1,3 @@
-/* profile_pyradiomics.c - see profile_pyradiomics.h. */
 #include "service/cli/profile_pyradiomics.h"
 
 #include "base/filter_options.h"

@@ -1,4 +1,3 @@
-/* program_masks.c - see program_masks.h. */
 #include "service/cli/program_masks.h"
 
 #include "base/text.h"

@@ -1,4 +1,3 @@
-/* run_cohort.c - see run_cohort.h. */
 #include "service/cli/run_cohort.h"
 
 #include "db/queue.h"

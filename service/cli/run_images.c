@@ -1,4 +1,3 @@
-/* run_images.c - see run_images.h. */
 #include "service/cli/run_images.h"
 
 #include "service/cli/cli.h"

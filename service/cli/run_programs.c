@@ -1,4 +1,3 @@
-/* run_programs.c - see run_programs.h. */
 #include "service/cli/run_programs.h"
 
 #include "service/cli/cli.h"

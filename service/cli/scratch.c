@@ -1,4 +1,3 @@
-/* scratch.c - see scratch.h. */
 #include "service/cli/scratch.h"
 
 #include "service/common/file_ops.h"

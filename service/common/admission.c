@@ -1,4 +1,3 @@
-/* admission.c - see admission.h. */
 #include "service/common/admission.h"
 
 #include <arpa/inet.h>

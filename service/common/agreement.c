@@ -1,4 +1,3 @@
-/* agreement.c - see agreement.h. */
 #include "service/common/agreement.h"
 
 #include "service/common/parallel.h"

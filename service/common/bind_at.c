@@ -1,4 +1,3 @@
-/* bind_at.c - see bind_at.h. */
 #include "service/common/bind_at.h"
 
 #include <arpa/inet.h>

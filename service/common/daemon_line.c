@@ -1,4 +1,3 @@
-/* daemon_line.c - see daemon_line.h. */
 #include "service/common/daemon_line.h"
 
 #include <errno.h>

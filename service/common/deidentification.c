@@ -1,4 +1,3 @@
-/* deidentification.c - see deidentification.h. */
 #include "service/common/deidentification.h"
 
 #include "base/array.h"

@@ -1,4 +1,3 @@
-/* file_ops.c - see file_ops.h. */
 #include "service/common/file_ops.h"
 
 #include "base/durable.h"

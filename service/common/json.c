@@ -1,4 +1,3 @@
-/* json.c - see json.h. */
 #include "service/common/json.h"
 
 #include "base/text.h"

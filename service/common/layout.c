@@ -1,4 +1,3 @@
-/* layout.c - see layout.h. */
 #include "service/common/layout.h"
 
 #include "base/durable.h"

@@ -1,4 +1,3 @@
-/* parallel.c - see parallel.h. */
 #include "service/common/parallel.h"
 
 #include <sched.h>

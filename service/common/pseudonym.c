@@ -1,4 +1,3 @@
-/* pseudonym.c - see pseudonym.h. */
 #include "service/common/pseudonym.h"
 
 #include "base/durable.h"

@@ -1,4 +1,3 @@
-/* settings.c - see settings.h. */
 #include "service/common/settings.h"
 
 #include <errno.h>

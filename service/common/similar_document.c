@@ -1,4 +1,3 @@
-/* similar_document.c - see similar_document.h. */
 #include "service/common/similar_document.h"
 
 #include "base/text.h"

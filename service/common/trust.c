@@ -1,4 +1,3 @@
-/* trust.c - see trust.h. */
 #include "service/common/trust.h"
 
 #include "service/common/slurm/slurm_digest.h"

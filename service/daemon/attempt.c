@@ -1,4 +1,3 @@
-/* attempt.c - see attempt.h. */
 #include "service/daemon/attempt.h"
 
 #include "service/common/log.h"

@@ -1,4 +1,3 @@
-/* config_watch.c - see config_watch.h. */
 #include "service/daemon/config_watch.h"
 
 #include "config/config.h"

@@ -1,4 +1,3 @@
-/* configured.c - see configured.h. */
 #include "service/daemon/configured.h"
 
 #include "base/durable.h"

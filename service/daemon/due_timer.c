@@ -1,4 +1,3 @@
-/* due_timer.c - see due_timer.h. */
 #include "service/daemon/due_timer.h"
 
 #define MAX_WAIT_MILLIS 60000 /* longest time between checks: the clock may be set */

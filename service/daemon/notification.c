@@ -1,4 +1,3 @@
-/* notification.c - see notification.h. */
 #include "service/daemon/notification.h"
 
 #include "base/text.h"

@@ -1,4 +1,3 @@
-/* site_command.c - see site_command.h. */
 #include "service/daemon/site_command.h"
 
 #include "base/durable.h"

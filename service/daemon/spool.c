@@ -1,4 +1,3 @@
-/* spool.c - see spool.h. */
 #include "service/daemon/spool.h"
 
 #include "base/text.h"

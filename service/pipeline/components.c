@@ -1,4 +1,3 @@
-/* components.c - see components.h. */
 #include "service/pipeline/components.h"
 
 #include <errno.h>

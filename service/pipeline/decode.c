@@ -1,4 +1,3 @@
-/* decode.c - see decode.h. */
 #include "service/pipeline/decode.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* expectation_facts.c - see expectation_facts.h. */
 #include "service/pipeline/expectation_facts.h"
 
 #include "service/common/parallel.h"

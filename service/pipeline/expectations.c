@@ -1,4 +1,3 @@
-/* expectations.c - see expectations.h. */
 #include "service/pipeline/expectations.h"
 
 #include "service/pipeline/expect/look.h"

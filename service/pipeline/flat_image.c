@@ -1,4 +1,3 @@
-/* flat_image.c - see flat_image.h. */
 #include "service/pipeline/flat_image.h"
 
 #include "base/error.h"

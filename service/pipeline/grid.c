@@ -1,4 +1,3 @@
-/* grid.c - see grid.h. */
 #include "service/pipeline/grid.h"
 
 #include "service/pipeline/volume.h"

@@ -1,4 +1,3 @@
-/* headers.c - see headers.h. */
 #include "service/pipeline/headers.h"
 
 #include "service/common/clock.h"

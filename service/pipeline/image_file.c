@@ -1,4 +1,3 @@
-/* image_file.c - see image_file.h. */
 #include "service/pipeline/image_file.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* job_lane.c - see job_lane.h. */
 #include "service/pipeline/job_lane.h"
 
 #include "service/common/parallel.h"

@@ -1,4 +1,3 @@
-/* pipeline_report.c - see pipeline_report.h. */
 #include "service/pipeline/pipeline_report.h"
 
 #include "base/text.h"

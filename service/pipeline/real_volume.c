@@ -1,4 +1,3 @@
-/* real_volume.c - see real_volume.h. */
 #include "service/pipeline/real_volume.h"
 
 #include "service/pipeline/volume.h"

@@ -1,4 +1,3 @@
-/* rescaled_series.c - see rescaled_series.h. */
 #include "service/pipeline/rescaled_series.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* suv_series.c - see suv_series.h. */
 #include "service/pipeline/suv_series.h"
 
 #include "base/error.h"

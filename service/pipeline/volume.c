@@ -1,4 +1,3 @@
-/* volume.c - see volume.h. */
 #include "service/pipeline/volume.h"
 
 #include <math.h>

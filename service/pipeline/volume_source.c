@@ -1,4 +1,3 @@
-/* volume_source.c - see volume_source.h. */
 #include "service/pipeline/volume_source.h"
 
 #include "base/error.h"

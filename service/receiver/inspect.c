@@ -1,4 +1,3 @@
-/* inspect.c - see inspect.h. */
 #include "service/receiver/inspect.h"
 
 #include "service/common/parallel.h"

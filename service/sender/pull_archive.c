@@ -1,4 +1,3 @@
-/* pull_archive.c - see pull_archive.h. */
 #include "service/sender/pull_archive.h"
 
 #include "base/test_hook.h"

@@ -1,4 +1,3 @@
-/* sender_form.c - see sender_form.h. */
 #include "service/sender/sender_form.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* seg_source.cc - see seg_source.h. */
 #include "dicom/read/annotation/seg_source.h"
 #include "dicom/read/annotation/provenance.hh"
 #include "dicom/read/image/source.hh"

@@ -1,4 +1,3 @@
-/* groups.cc - see groups.hh. */
 #include "dicom/read/image/groups.hh"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-/* colour.cc - see colour.hh. */
 #include "dicom/read/pixels/colour.hh"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-/* csa.c - see csa.h. */
 #include "dicom/read/vendor/csa.h"
 #include "dicom/value/value.h"
 

@@ -1,4 +1,3 @@
-/* directions.c - see directions.h. */
 #include "kernels/features/matrices/directions.h"
 
 #include <stdio.h>

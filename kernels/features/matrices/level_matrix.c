@@ -1,4 +1,3 @@
-/* level_matrix.c - see level_matrix.h. */
 #include "kernels/features/matrices/level_matrix.h"
 
 #include <math.h>

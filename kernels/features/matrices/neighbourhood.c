@@ -1,4 +1,3 @@
-/* neighbourhood.c - see neighbourhood.h. */
 #include "kernels/features/matrices/neighbourhood.h"
 
 #include "kernels/features/matrices/level_matrix.h"

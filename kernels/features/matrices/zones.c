@@ -1,4 +1,3 @@
-/* zones.c - see zones.h. */
 #include "kernels/features/matrices/zones.h"
 
 #include "kernels/features/matrices/wide.h"

@@ -1,4 +1,3 @@
-/* flat_hull.c - see flat_hull.h. */
 #include "kernels/features/shape/flat_hull.h"
 
 #include <errno.h>

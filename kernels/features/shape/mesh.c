@@ -1,4 +1,3 @@
-/* mesh.c - see mesh.h. */
 #include "kernels/features/shape/mesh.h"
 
 #include "kernels/morphology/morphology.h"

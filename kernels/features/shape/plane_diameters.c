@@ -1,4 +1,3 @@
-/* plane_diameters.c - see plane_diameters.h. */
 #include "kernels/features/shape/plane_diameters.h"
 
 #include "kernels/features/shape/flat_hull.h"

@@ -1,4 +1,3 @@
-/* shape_flat.c - see shape_flat.h. */
 #include "kernels/features/shape/shape_flat.h"
 
 #include "kernels/features/matrices/eigen.h"

@@ -1,4 +1,3 @@
-/* zone_tally.c - see zone_tally.h. */
 #include "kernels/texture/zones/zone_tally.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* compare_case.c - see compare_case.h. */
 #include "service/cli/compare/compare_case.h"
 
 #include "base/array.h"

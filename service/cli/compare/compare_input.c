@@ -1,4 +1,3 @@
-/* compare_input.c - see compare_input.h. */
 #include "service/cli/compare/compare_input.h"
 
 #include "service/cli/cli.h"

@@ -1,4 +1,3 @@
-/* compare_volume.c - see compare_volume.h. */
 #include "service/cli/compare/compare_volume.h"
 
 #include "base/text.h"

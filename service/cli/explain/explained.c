@@ -1,4 +1,3 @@
-/* explained.c - see explained.h. */
 #include "service/cli/explain/explained.h"
 
 #include "base/array.h"

@@ -1,4 +1,3 @@
-/* explained_objects.c - see explained_objects.h. */
 #include "service/cli/explain/explained_objects.h"
 
 #include "base/text.h"

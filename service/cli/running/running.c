@@ -1,4 +1,3 @@
-/* running.c - see running.h. */
 #include "service/cli/running/running.h"
 
 #include "service/common/daemon_line.h"

@@ -1,4 +1,3 @@
-/* slurm_step.c - see slurm_step.h. */
 #include "service/cli/slurm/slurm_step.h"
 
 #include "base/test_hook.h"

@@ -1,4 +1,3 @@
-/* validate_case.c - see validate_case.h. */
 #include "service/cli/validate/validate_case.h"
 
 #include "service/cli/cli.h"

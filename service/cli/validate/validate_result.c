@@ -1,4 +1,3 @@
-/* validate_result.c - see validate_result.h. */
 #include "service/cli/validate/validate_result.h"
 
 #include "service/cli/compare/compare_case.h"

@@ -1,4 +1,3 @@
-/* alert_list.c - see alert_list.h. */
 #include "service/common/alert/alert_list.h"
 
 #include "base/array.h"

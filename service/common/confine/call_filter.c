@@ -1,4 +1,3 @@
-/* call_filter.c - see call_filter.h. */
 #include "service/common/confine/call_filter.h"
 
 #include "base/durable.h"

@@ -1,4 +1,3 @@
-/* confine_places.c - see confine_places.h. */
 #include "service/common/confine/confine_places.h"
 
 #include "base/array.h"

@@ -1,4 +1,3 @@
-/* decisions.c - see decisions.h. */
 #include "service/common/decisions/decisions.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* job_file.c - see job_file.h. */
 #include "service/common/jobs/job_file.h"
 
 #include "base/array.h"

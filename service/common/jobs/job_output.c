@@ -1,4 +1,3 @@
-/* job_output.c - see job_output.h. */
 #include "service/common/jobs/job_output.h"
 
 #include "base/durable.h"

@@ -1,4 +1,3 @@
-/* keyed_text.c - see keyed_text.h. */
 #include "service/common/jobs/keyed_text.h"
 
 #include "base/array.h"

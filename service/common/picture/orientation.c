@@ -1,4 +1,3 @@
-/* orientation.c - see orientation.h. */
 #include "service/common/picture/orientation.h"
 
 #include <math.h>

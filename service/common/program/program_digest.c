@@ -1,4 +1,3 @@
-/* program_digest.c - see program_digest.h. */
 #include "service/common/program/program_digest.h"
 
 #include "base/text.h"

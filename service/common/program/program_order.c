@@ -1,4 +1,3 @@
-/* program_order.c - see program_order.h. */
 #include "service/common/program/program_order.h"
 
 #include "base/array.h"

@@ -1,4 +1,3 @@
-/* program_words.c - see program_words.h. */
 #include "service/common/program/program_words.h"
 
 #include "base/text.h"

@@ -1,4 +1,3 @@
-/* work_folder.c - see work_folder.h. */
 #include "service/common/program/work_folder.h"
 
 #include "base/durable.h"

@@ -1,4 +1,3 @@
-/* pull_keys.c - see pull_keys.h. */
 #include "service/common/pull/pull_keys.h"
 
 #include "base/limits.h"

@@ -1,4 +1,3 @@
-/* pull_query.c - see pull_query.h. */
 #include "service/common/pull/pull_query.h"
 
 #include "base/limits.h"

@@ -1,4 +1,3 @@
-/* routing_conditions.c - see routing_conditions.h. */
 #include "service/common/routing/routing_conditions.h"
 
 #include "base/attribute.h"

@@ -1,4 +1,3 @@
-/* routing_result.c - see routing_result.h. */
 #include "service/common/routing/routing_result.h"
 
 #include "service/common/routing/routing_options.h"

@@ -1,4 +1,3 @@
-/* routing_rules.c - see routing_rules.h. */
 #include "service/common/routing/routing_rules.h"
 
 #include "base/text.h"

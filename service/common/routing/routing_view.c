@@ -1,4 +1,3 @@
-/* routing_view.c - see routing_view.h. */
 #include "service/common/routing/routing_view.h"
 
 #include "base/limits.h"

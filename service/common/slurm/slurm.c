@@ -1,4 +1,3 @@
-/* slurm.c - see slurm.h. */
 #include "service/common/slurm/slurm.h"
 
 #include "base/durable.h"

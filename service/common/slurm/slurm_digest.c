@@ -1,4 +1,3 @@
-/* slurm_digest.c - see slurm_digest.h. */
 #include "service/common/slurm/slurm_digest.h"
 
 #include "base/durable.h"

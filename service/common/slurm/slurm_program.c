@@ -1,4 +1,3 @@
-/* slurm_program.c - see slurm_program.h. */
 #include "service/common/slurm/slurm_program.h"
 
 #include "base/array.h"

@@ -1,4 +1,3 @@
-/* slurm_sealed.c - see slurm_sealed.h. */
 #include "service/common/slurm/slurm_sealed.h"
 
 #include "base/array.h"

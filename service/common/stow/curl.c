@@ -1,4 +1,3 @@
-/* curl.c - see curl.h. */
 #include "service/common/stow/curl.h"
 
 #include <dlfcn.h>

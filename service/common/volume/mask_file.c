@@ -1,4 +1,3 @@
-/* mask_file.c - see mask_file.h. */
 #include "service/common/volume/mask_file.h"
 
 #include "base/array.h"

@@ -1,4 +1,3 @@
-/* volume_grid.c - see volume_grid.h. */
 #include "service/common/volume/volume_grid.h"
 
 #include <math.h>

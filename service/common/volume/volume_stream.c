@@ -1,4 +1,3 @@
-/* volume_stream.c - see volume_stream.h. */
 #include "service/common/volume/volume_stream.h"
 
 #include "service/common/file_ops.h"

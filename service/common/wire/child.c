@@ -1,4 +1,3 @@
-/* child.c - see child.h. */
 #include "service/common/wire/child.h"
 
 #include "service/common/log.h"

@@ -1,4 +1,3 @@
-/* handed.c - see handed.h. */
 #include "service/common/wire/handed.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* breaker.c - see breaker.h. */
 #include "service/daemon/delivery/breaker.h"
 
 size_t

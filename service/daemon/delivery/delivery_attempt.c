@@ -1,4 +1,3 @@
-/* delivery_attempt.c - see delivery_attempt.h. */
 #include "service/daemon/delivery/delivery_attempt.h"
 
 #include "base/test_hook.h"

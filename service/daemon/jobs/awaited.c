@@ -1,4 +1,3 @@
-/* awaited.c - see awaited.h. */
 #include "service/daemon/jobs/awaited.h"
 
 #include "service/common/clock.h"

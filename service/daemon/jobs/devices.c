@@ -1,4 +1,3 @@
-/* devices.c - see devices.h. */
 #include "service/daemon/jobs/devices.h"
 
 #include <stdio.h>

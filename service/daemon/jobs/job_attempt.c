@@ -1,4 +1,3 @@
-/* job_attempt.c - see job_attempt.h. */
 #include "service/daemon/jobs/job_attempt.h"
 
 #include "base/test_hook.h"

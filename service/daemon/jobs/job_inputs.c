@@ -1,4 +1,3 @@
-/* job_inputs.c - see job_inputs.h. */
 #include "service/daemon/jobs/job_inputs.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* uploads.c - see uploads.h. */
 #include "service/daemon/jobs/uploads.h"
 
 #include "base/durable.h"

@@ -1,4 +1,3 @@
-/* workers.c - see workers.h. */
 #include "service/daemon/jobs/workers.h"
 
 #include "service/common/clock.h"

@@ -1,4 +1,3 @@
-/* program_attempt.c - see program_attempt.h. */
 #include "service/daemon/programs/program_attempt.h"
 
 #include "base/test_hook.h"

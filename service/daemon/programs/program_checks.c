@@ -1,4 +1,3 @@
-/* program_checks.c - see program_checks.h. */
 #include "service/daemon/programs/program_checks.h"
 
 #include "service/common/log.h"

@@ -1,4 +1,3 @@
-/* program_gpu.c - see program_gpu.h. */
 #include "service/daemon/programs/program_gpu.h"
 
 #include "service/common/log.h"

@@ -1,4 +1,3 @@
-/* program_plan.c - see program_plan.h. */
 #include "service/daemon/programs/program_plan.h"
 
 #include "service/common/clock.h"

@@ -1,4 +1,3 @@
-/* pull_attempt.c - see pull_attempt.h. */
 #include "service/daemon/pull/pull_attempt.h"
 
 #include "base/test_hook.h"

@@ -1,4 +1,3 @@
-/* report_schedule.c - see report_schedule.h. */
 #include "service/daemon/report/report_schedule.h"
 
 #include "base/calendar/time_window.h"

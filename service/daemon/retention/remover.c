@@ -1,4 +1,3 @@
-/* remover.c - see remover.h. */
 #include "service/daemon/retention/remover.h"
 
 #include "base/durable.h"

@@ -1,4 +1,3 @@
-/* retention.c - see retention.h. */
 #include "service/daemon/retention/retention.h"
 
 #include "base/test_hook.h"

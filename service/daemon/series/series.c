@@ -1,4 +1,3 @@
-/* series.c - see series.h. */
 #include "service/daemon/series/series.h"
 
 #include <stdarg.h>

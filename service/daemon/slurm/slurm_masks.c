@@ -1,4 +1,3 @@
-/* slurm_masks.c - see slurm_masks.h. */
 #include "service/daemon/slurm/slurm_masks.h"
 
 #include "base/durable.h"

@@ -1,4 +1,3 @@
-/* slurm_nodes.c - see slurm_nodes.h. */
 #include "service/daemon/slurm/slurm_nodes.h"
 
 #include "base/array.h"

@@ -1,4 +1,3 @@
-/* slurm_tasks.c - see slurm_tasks.h. */
 #include "service/daemon/slurm/slurm_tasks.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* look.c - see look.h. */
 #include "service/pipeline/expect/look.h"
 
 #include "base/text.h"

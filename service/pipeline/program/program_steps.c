@@ -1,4 +1,3 @@
-/* program_steps.c - see program_steps.h. */
 #include "service/pipeline/program/program_steps.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* drawing.c - see drawing.h. */
 #include "service/pipeline/results/drawing.h"
 
 #include "service/common/picture/orientation.h"

@@ -1,4 +1,3 @@
-/* grey_window.c - see grey_window.h. */
 #include "service/pipeline/results/grey_window.h"
 
 #include "service/pipeline/measure/measure.h"

@@ -1,4 +1,3 @@
-/* lettering.c - see lettering.h. */
 #include "service/pipeline/results/lettering.h"
 
 #include "base/text.h"

@@ -1,4 +1,3 @@
-/* measurements.c - see measurements.h. */
 #include "service/pipeline/results/measurements.h"
 
 #include "dicom/objects/sr/sr_terms.h"

@@ -1,4 +1,3 @@
-/* panel.c - see panel.h. */
 #include "service/pipeline/results/panel.h"
 
 #include "service/pipeline/volume.h"

@@ -1,4 +1,3 @@
-/* preview.c - see preview.h. */
 #include "service/pipeline/results/preview.h"
 
 #include "service/pipeline/results/sheet.h"

@@ -1,4 +1,3 @@
-/* preview_resample.c - see preview_resample.h. */
 #include "service/pipeline/results/preview_resample.h"
 
 #include <errno.h>

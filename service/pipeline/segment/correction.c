@@ -1,4 +1,3 @@
-/* correction.c - see correction.h. */
 #include "service/pipeline/segment/correction.h"
 
 #include "base/text.h"

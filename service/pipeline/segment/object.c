@@ -1,4 +1,3 @@
-/* object.c - see object.h. */
 #include "service/pipeline/segment/object.h"
 
 #include "base/error.h"

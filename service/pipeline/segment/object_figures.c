@@ -1,4 +1,3 @@
-/* object_figures.c - see object_figures.h. */
 #include "service/pipeline/segment/object_figures.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* object_frames.c - see object_frames.h. */
 #include "service/pipeline/segment/object_frames.h"
 
 #include "base/error.h"

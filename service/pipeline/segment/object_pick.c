@@ -1,4 +1,3 @@
-/* object_pick.c - see object_pick.h. */
 #include "service/pipeline/segment/object_pick.h"
 
 #include "base/error.h"

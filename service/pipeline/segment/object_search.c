@@ -1,4 +1,3 @@
-/* object_search.c - see object_search.h. */
 #include "service/pipeline/segment/object_search.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* object_set.c - see object_set.h. */
 #include "service/pipeline/segment/object_set.h"
 
 #include <errno.h>

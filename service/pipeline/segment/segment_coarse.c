@@ -1,4 +1,3 @@
-/* segment_coarse.c - see segment_coarse.h. */
 #include "service/pipeline/segment/segment_coarse.h"
 
 #include "base/error.h"

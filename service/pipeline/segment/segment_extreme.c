@@ -1,4 +1,3 @@
-/* segment_extreme.c - see segment_extreme.h. */
 #include "service/pipeline/segment/segment_extreme.h"
 
 #include "base/error.h"

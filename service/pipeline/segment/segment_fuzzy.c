@@ -1,4 +1,3 @@
-/* segment_fuzzy.c - see segment_fuzzy.h. */
 #include "service/pipeline/segment/segment_fuzzy.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* segment_level_set.c - see segment_level_set.h. */
 #include "service/pipeline/segment/segment_level_set.h"
 
 #include "kernels/level_set/level_set_shape.h"

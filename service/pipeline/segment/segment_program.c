@@ -1,4 +1,3 @@
-/* segment_program.c - see segment_program.h. */
 #include "service/pipeline/segment/segment_program.h"
 
 #include "base/error.h"

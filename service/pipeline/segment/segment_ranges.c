@@ -1,4 +1,3 @@
-/* segment_ranges.c - see segment_ranges.h. */
 #include "service/pipeline/segment/segment_ranges.h"
 
 #include "base/error.h"

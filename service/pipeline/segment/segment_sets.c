@@ -1,4 +1,3 @@
-/* segment_sets.c - see segment_sets.h. */
 #include "service/pipeline/segment/segment_sets.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* inbox_inotify.c - see inbox_inotify.h. */
 #include "service/receiver/inbox/inbox_inotify.h"
 
 #include "base/array.h"

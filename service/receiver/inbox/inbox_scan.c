@@ -1,4 +1,3 @@
-/* inbox_scan.c - see inbox_scan.h. */
 #include "service/receiver/inbox/inbox_scan.h"
 
 #include "service/common/layout.h"

@@ -1,4 +1,3 @@
-/* caller_counts.c - see caller_counts.h. */
 #include "service/receiver/net/caller_counts.h"
 
 #include "dicom/net/scp.h"

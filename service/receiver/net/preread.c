@@ -1,4 +1,3 @@
-/* preread.c - see preread.h. */
 #include "service/receiver/net/preread.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* quarantine_files.c - see quarantine_files.h. */
 #include "service/receiver/spool/quarantine_files.h"
 
 #include "base/durable.h"

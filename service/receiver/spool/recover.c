@@ -1,4 +1,3 @@
-/* recover.c - see recover.h. */
 #include "service/receiver/spool/recover.h"
 
 #include "service/common/layout.h"

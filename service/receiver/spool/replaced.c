@@ -1,4 +1,3 @@
-/* replaced.c - see replaced.h. */
 #include "service/receiver/spool/replaced.h"
 
 #include "service/common/layout.h"

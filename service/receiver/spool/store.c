@@ -1,4 +1,3 @@
-/* store.c - see store.h. */
 #include "service/receiver/spool/store.h"
 
 #include "base/durable.h"

@@ -1,4 +1,3 @@
-/* web_decide.c - see web_decide.h. */
 #include "service/web/decide/web_decide.h"
 
 #include "db/report.h"

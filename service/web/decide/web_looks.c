@@ -1,4 +1,3 @@
-/* web_looks.c - see web_looks.h. */
 #include "service/web/decide/web_looks.h"
 
 #include "service/common/log.h"

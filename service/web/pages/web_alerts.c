@@ -1,4 +1,3 @@
-/* web_alerts.c - see web_alerts.h. */
 #include "service/web/pages/web_alerts.h"
 
 #include "db/iso_time.h"

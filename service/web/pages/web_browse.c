@@ -1,4 +1,3 @@
-/* web_browse.c - see web_browse.h. */
 #include "service/web/pages/web_browse.h"
 
 #include "db/report.h"

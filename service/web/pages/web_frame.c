@@ -1,4 +1,3 @@
-/* web_frame.c - see web_frame.h. */
 #include "service/web/pages/web_frame.h"
 
 #include "service/web/decide/web_decide.h"

@@ -1,4 +1,3 @@
-/* web_access.c - see web_access.h. */
 #include "service/web/server/web_access.h"
 
 #include <arpa/inet.h>

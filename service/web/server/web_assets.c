@@ -1,4 +1,3 @@
-/* web_assets.c - see web_assets.h. */
 #include "service/web/server/web_assets.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* web_form.c - see web_form.h. */
 #include "service/web/server/web_form.h"
 
 #include "base/text.h"

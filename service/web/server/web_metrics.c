@@ -1,4 +1,3 @@
-/* web_metrics.c - see web_metrics.h. */
 #include "service/web/server/web_metrics.h"
 
 #include "base/array.h"

@@ -1,4 +1,3 @@
-/* web_rate.c - see web_rate.h. */
 #include "service/web/server/web_rate.h"
 
 #include <stdio.h>

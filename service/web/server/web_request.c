@@ -1,4 +1,3 @@
-/* web_request.c - see web_request.h. */
 #include "service/web/server/web_request.h"
 
 #include <stdlib.h>

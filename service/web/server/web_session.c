@@ -1,4 +1,3 @@
-/* web_session.c - see web_session.h. */
 #include "service/web/server/web_session.h"
 
 #include "service/common/clock.h"

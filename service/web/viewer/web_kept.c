@@ -1,4 +1,3 @@
-/* web_kept.c - see web_kept.h. */
 #include "service/web/viewer/web_kept.h"
 
 #include "service/common/clock.h"

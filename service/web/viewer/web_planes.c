@@ -1,4 +1,3 @@
-/* web_planes.c - see web_planes.h. */
 #include "service/web/viewer/web_planes.h"
 
 #include "base/limits.h"

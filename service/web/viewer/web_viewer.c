@@ -1,4 +1,3 @@
-/* web_viewer.c - see web_viewer.h. */
 #include "service/web/viewer/web_viewer.h"
 
 #include "service/web/server/web_assets.h"
