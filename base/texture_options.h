@@ -121,7 +121,6 @@ struct texture_offset {
     int32_t x, y, z; /* columns, rows, slices */
 };
 
-#define GLCM_MAX_SETS    16 /* max distances, or offsets, per pipeline */
 #define GLCM_MAX_OFFSETS 16
 
 enum glcm_matrices { /* matrices that are results of their own */

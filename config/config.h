@@ -526,14 +526,13 @@ struct conf_pipeline {
     /* The members below are no part of the results' identity (conf_pipeline_identity). */
 #define CONF_PATIENCE_SECONDS 86400.0 /* the default of patience_seconds */
     enum conf_compression compression;
-    double patience_seconds;           /* max wait for missing annotation objects */
-#define CONF_PRIOR_WAIT_SECONDS 3600.0 /* the default of prior_wait_seconds */
-    double prior_wait_seconds;         /* max wait for the earlier study that is fetched */
-    char *prior_source;                /* the archive; "": the first of pull.sources */
-    double memory_mib;                 /* of a job; 0: the value of struct conf_jobs */
-    double deadline_seconds;           /* the same */
-    bool by_hand;                      /* no rule needs to name this pipeline */
-    char **deliver;                    /* names of destinations, and CONF_SENDER */
+    double patience_seconds;   /* max wait for missing annotation objects */
+    double prior_wait_seconds; /* max wait for the earlier study that is fetched */
+    char *prior_source;        /* the archive; "": the first of pull.sources */
+    double memory_mib;         /* of a job; 0: the value of struct conf_jobs */
+    double deadline_seconds;   /* the same */
+    bool by_hand;              /* no rule needs to name this pipeline */
+    char **deliver;            /* names of destinations, and CONF_SENDER */
     size_t deliver_count;
     /* The next three are no part of a job's settings either: conf_pipeline_to_text omits them. */
     struct conf_window *window;  /* NULL: at any time */

@@ -875,8 +875,6 @@ enum queue_delivery_state {
     QUEUE_DELIVERY_CANCELLED, /* no longer wanted: another job replaced its own */
 };
 
-const char *queue_delivery_state_name(enum queue_delivery_state state);
-
 enum queue_commitment {
     QUEUE_COMMITMENT_NONE,      /* not requested */
     QUEUE_COMMITMENT_REQUESTED, /* no answer yet */

@@ -31,12 +31,6 @@ queue_job_state_name(enum queue_job_state state)
     return (size_t)state < COUNT_OF(queue_job_states) ? queue_job_states[state] : "UNKNOWN";
 }
 
-const char *
-queue_delivery_state_name(enum queue_delivery_state state)
-{
-    return (size_t)state < COUNT_OF(queue_delivery_states) ? queue_delivery_states[state] : "UNKNOWN";
-}
-
 /* --------------------------------------------------------------------------------- the row --- */
 
 #define EDGE_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct edge_row, member)},

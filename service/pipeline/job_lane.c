@@ -68,12 +68,6 @@ job_device_description(const struct job_device *device)
     return kernels_device_description(device->device);
 }
 
-int
-job_device_threads(const struct job_device *device)
-{
-    return device->threads;
-}
-
 struct kernels_device *
 job_device_kernels(const struct job_device *device)
 {

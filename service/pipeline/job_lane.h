@@ -21,8 +21,6 @@ struct job_lane;
 int job_device_open(const struct kernels_device_options *options, int64_t most_bytes, struct job_device **device,
                     struct error *error);
 const char *job_device_description(const struct job_device *device);
-/* Returns the threads of a job that runs alone. */
-int job_device_threads(const struct job_device *device);
 /* Returns the device of its lanes. */
 struct kernels_device *job_device_kernels(const struct job_device *device);
 /* Close its lanes first. NULL is allowed. */
