@@ -773,8 +773,7 @@ int queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, 
 /* RUNNING -> READY, attempts - 1: returned unharmed (drain, or a worker that did not begin it). */
 int queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms);
 /* READY | DELAYED | RUNNING -> CANCELLED. was_running: the caller must stop its worker. */
-int queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char *why, int64_t now_ms,
-                     bool *was_running);
+int queue_cancel_job(struct queue *queue, int64_t job_id, int64_t now_ms, bool *was_running);
 
 /* An operator's retry. */
 struct queue_retry {

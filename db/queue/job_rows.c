@@ -690,15 +690,15 @@ queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64_t n
 /* --------------------------------------------------------------- the operator's, the restart's */
 
 int
-queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char *why, int64_t now_ms,
-                 bool *was_running)
+queue_cancel_job(struct queue *queue, int64_t job_id, int64_t now_ms, bool *was_running)
 {
     struct edge_row row;
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_READY) | IN(QUEUE_DELAYED) | IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
     *was_running = row.state == QUEUE_RUNNING;
-    return queue_leave(queue, job_cancel(queue, &row, "JOB_CANCELLED", code, why, now_ms));
+    return queue_leave(queue,
+                       job_cancel(queue, &row, "JOB_CANCELLED", CODE_CANCELLED, "cancelled by an operator", now_ms));
 }
 
 /* Returns -ESTALE if a newer job or revision exists, or its files are removed. */

@@ -127,7 +127,8 @@ value_is_valid(DcmEVR vr, const std::string &value)
 
 } // namespace
 
-std::vector<std::string>
+/* Words of a text in UTF-8: runs of ASCII letters and digits, in lower case, and of other characters as they are. */
+static std::vector<std::string>
 cleaned_words(const std::string &utf8)
 {
     std::vector<std::string> words;

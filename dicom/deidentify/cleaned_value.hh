@@ -12,9 +12,6 @@
 /* The value that stands for one that may not stay and may not be empty. */
 #define CLEANED_DUMMY "REMOVED"
 
-/* Words of a text in UTF-8: runs of ASCII letters and digits, in lower case, and of other characters as they are. */
-std::vector<std::string> cleaned_words(const std::string &utf8);
-
 /* Returns the text if all of its words are on the list, where a number of up to three digits may end it. Otherwise, returns
  * those words that are on the list, without numbers and in ASCII only. */
 std::string cleaned_text(const struct deidentify &how, const std::string &utf8);

@@ -90,18 +90,10 @@ int dicom_read_form(const char *path, struct dicom_form *form, struct error *err
 int dicom_store_file(struct dicom_association *association, const char *path, struct dicom_form *sent,
                      struct dicom_answer *answer, struct error *error);
 
-/* An instance in a storage commitment request. */
-struct dicom_reference {
-    const char *sop_class;
-    const char *sop_instance;
-};
-
-/* Requests storage commitment for the references (N-ACTION). Returns 0 if the peer will report,
- * on this association (dicom_report) or on one of its own. Codes: COMMIT_UNSUPPORTED,
- * COMMIT_FAILED, PEER_ABORTED. */
-int dicom_commit(struct dicom_association *association, const char *transaction_uid,
-                 const struct dicom_reference *references, size_t count, struct dicom_answer *answer,
-                 struct error *error);
+/* Requests storage commitment for an instance (N-ACTION). Returns 0 if the peer will report, on this association
+ * (dicom_report) or on one of its own. Codes: COMMIT_UNSUPPORTED, COMMIT_FAILED, PEER_ABORTED. */
+int dicom_commit(struct dicom_association *association, const char *transaction_uid, const char *sop_class,
+                 const char *sop_instance, struct dicom_answer *answer, struct error *error);
 
 /*
  * Reads, without waiting, messages that the peer sends on its own. Returns 1 and a report (already answered; valid

@@ -249,22 +249,21 @@ scu_commit(struct dicom_association &association, DcmDataset &dataset, struct di
 }
 
 int
-dicom_commit(struct dicom_association *association, const char *transaction_uid,
-             const struct dicom_reference *references, size_t count, struct dicom_answer *answer, struct error *error)
+dicom_commit(struct dicom_association *association, const char *transaction_uid, const char *sop_class,
+             const char *sop_instance, struct dicom_answer *answer, struct error *error)
 {
     clear_answer(answer);
     return header_guard("", error, [&] {
         DcmDataset dataset;
         const OFCondition described = header_try([&] {
             OFCondition condition = dataset.putAndInsertString(DCM_TransactionUID, transaction_uid);
-            for (size_t i = 0; i < count && condition.good(); i++) {
-                DcmItem *item = nullptr;
+            DcmItem *item = nullptr;
+            if (condition.good())
                 condition = dataset.findOrCreateSequenceItem(DCM_ReferencedSOPSequence, item, -2);
-                if (condition.good())
-                    condition = item->putAndInsertString(DCM_ReferencedSOPClassUID, references[i].sop_class);
-                if (condition.good())
-                    condition = item->putAndInsertString(DCM_ReferencedSOPInstanceUID, references[i].sop_instance);
-            }
+            if (condition.good())
+                condition = item->putAndInsertString(DCM_ReferencedSOPClassUID, sop_class);
+            if (condition.good())
+                condition = item->putAndInsertString(DCM_ReferencedSOPInstanceUID, sop_instance);
             return condition;
         });
         if (described.bad())

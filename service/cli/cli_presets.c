@@ -111,15 +111,15 @@ shipped_read(struct shipped *shipped)
 
 /* ----------------------------------------------------------------------------- printing ---- */
 
-/* Prints a text from column `indent` on, in lines of at most 100 characters. */
+/* Prints an indented text in lines of at most 100 characters. */
 static void
-print_wrapped(const char *head, const char *text, int indent)
+print_wrapped(const char *head, const char *text)
 {
-    int column = printf("%*s%s", indent, "", head);
+    int column = printf("    %s", head);
     while (*text) {
         const int word = (int)strcspn(text, " ");
         if (column + word >= 100)
-            column = printf("\n%*s", indent + 2, "") - 1;
+            column = printf("\n      ") - 1;
         column += printf("%.*s ", word, text);
         text += word + (text[word] == ' ');
     }
@@ -151,13 +151,13 @@ shelf_list_one(const struct shelf *shelf, const char *folder, const char *file, 
         json_string(json, "title", shipped.title);
     } else {
         printf("%s\n", shipped.name);
-        print_wrapped("", shipped.title, 4);
+        print_wrapped("", shipped.title);
     }
     EACH_KEY(i, shelf)
     if (json)
         json_string(json, shelf->keys[i].json, shipped.texts[i]);
     else
-        print_wrapped(shelf->keys[i].shown, shipped.texts[i], 4);
+        print_wrapped(shelf->keys[i].shown, shipped.texts[i]);
     if (json && shelf->included)
         json_string(json, "include",
                     shipped.path + strlen(shipped.path) - strlen(shipped.name) - strlen(shelf->folder) -

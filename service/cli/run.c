@@ -404,7 +404,7 @@ run_print(struct direct_run *run, const struct unit *unit, const struct job_spec
     }
     if (run->options.json) {
         const struct record record = {report, spec, run->options.pipeline->name, run->options.threads};
-        record_put(&run->json, NULL, &record);
+        record_put(&run->json, &record);
     }
 }
 

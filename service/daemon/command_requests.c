@@ -122,8 +122,7 @@ handle_cancel(struct core *core, const struct control_request *request, struct a
     const int64_t job = request->message.cancel.job;
     bool was_running = false;
     log_info("control.cancel", LOG_INT("job", job));
-    int error =
-        queue_cancel_job(core->queue, job, CODE_CANCELLED, "cancelled by an operator", clock_unix_ms(), &was_running);
+    int error = queue_cancel_job(core->queue, job, clock_unix_ms(), &was_running);
     if (error)
         return error;
     if (was_running)

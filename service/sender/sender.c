@@ -222,12 +222,12 @@ connect_for(struct sender *sender, struct send_attempt *attempt)
 static int
 sender_commit(struct sender *sender, struct send_attempt *attempt)
 {
-    const struct dicom_reference reference = {attempt->sent.sop_class, attempt->sent.sop_instance};
     uint8_t bytes[16];
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
         return error_set_system(&attempt->error, -EIO, "get random bytes");
     uid_from_bytes(bytes, attempt->transaction);
-    int rc = dicom_commit(sender->association, attempt->transaction, &reference, 1, &attempt->answer, &attempt->error);
+    int rc = dicom_commit(sender->association, attempt->transaction, attempt->sent.sop_class,
+                          attempt->sent.sop_instance, &attempt->answer, &attempt->error);
     if (rc == 0) {
         sender->expected_reports++;
         attempt->commitment = PROTO_COMMITMENT_REQUESTED;

@@ -24,7 +24,8 @@
 
 #define ROWS_MAX 2000 /* per frame */
 
-struct proto_writer *
+/* Returns the next frame of the reply, to be filled. All frames are sent when the thread has finished. */
+static struct proto_writer *
 slurm_request_reply(struct slurm_request *request)
 {
     static struct proto_writer nowhere; /* never sent, since the process fails */
@@ -265,7 +266,7 @@ slurm_request_cancel(struct slurm_request *request)
 {
     struct error error;
     const int64_t id = request->message.cancel_task.slurm_id;
-    if (slurm_cancel(&id, 1, &error))
+    if (slurm_cancel(id, &error))
         log_warn("cluster.not_cancelled", LOG_INT("slurm_id", id), LOG_STR("message", error.message));
 }
 

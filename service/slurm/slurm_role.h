@@ -31,10 +31,6 @@ struct slurm_request {
     bool programs;      /* an attempt to be submitted runs programs of the site */
 };
 
-/* Returns the next frame of the reply, to be filled. All frames are sent when the thread has
- * finished. */
-struct proto_writer *slurm_request_reply(struct slurm_request *request);
-
 /* Handle one request each, in a pool thread. They block on the share and on Slurm. */
 void slurm_request_submit(struct slurm_request *request);
 void slurm_request_poll(struct slurm_request *request);

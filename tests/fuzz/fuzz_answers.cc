@@ -21,10 +21,9 @@ const struct dicom_context contexts[] = {{DICOM_VERIFICATION_CLASS, "1.2.840.100
 void
 hear_out(struct dicom_association *association)
 {
-    const struct dicom_reference reference = {"1.2.840.10008.5.1.4.1.1.66.4", "1.2.3.4"};
     struct dicom_answer answer;
     struct error error = {};
-    const int rc = dicom_commit(association, transaction, &reference, 1, &answer, &error);
+    const int rc = dicom_commit(association, transaction, "1.2.840.10008.5.1.4.1.1.66.4", "1.2.3.4", &answer, &error);
     must((rc == 0) == (error.code == CODE_NONE));
     const struct dicom_commitment *report;
     while (dicom_report(association, &report) > 0) {

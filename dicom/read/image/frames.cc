@@ -39,7 +39,8 @@ Source::group(const DcmTagKey &sequence) const
     return own.empty() ? shared.item(sequence) : own;
 }
 
-std::vector<std::string>
+/* Returns Image Type, or Frame Type of an enhanced frame. */
+static std::vector<std::string>
 source_types(const Source &source)
 {
     for (const DcmTagKey &sequence :

@@ -56,9 +56,6 @@ std::string_view siemens_protocol(const Source &source);
 /* Returns the number after "\n<key>" and "=" in the protocol; 0 if absent. */
 double siemens_protocol_number(std::string_view protocol, std::string_view key);
 
-/* Returns Image Type, or Frame Type of an enhanced frame. */
-std::vector<std::string> source_types(const Source &source);
-
 /* Returns whether a position can be one of a patient. (frames.cc) */
 bool frame_is_position(const double (&position)[3]);
 /* Returns whether a length can be that of a pixel. (frames.cc) */

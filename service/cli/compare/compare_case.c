@@ -71,12 +71,16 @@ compare_objects_share(const struct compare_object *a, const struct compare_objec
 
 /* ---------------------------------------------------------------------------------- pairs ---- */
 
-void
+/*
+ * Makes the masks of both regions, which are united if a pattern matches several, and compares them. `wanted`: one per
+ * side. Fills row->error if a region cannot be compared.
+ */
+static void
 compare_pair(const struct compare_request *request, const struct compare_volume *volume,
              struct object_set *const sets[AGREEMENT_MASKS], const struct conf_object wanted[AGREEMENT_MASKS],
-             struct object_region *masks, struct compare_row *row)
+             struct compare_row *row)
 {
-    struct object_region own[AGREEMENT_MASKS] = {{0}}, *regions = masks ? masks : own;
+    struct object_region regions[AGREEMENT_MASKS] = {{0}};
     int rc = 0;
     for (int side = 0; side < AGREEMENT_MASKS && rc == 0; side++) {
         row->paths[side] = sets[side]->path;
@@ -101,9 +105,9 @@ compare_pair(const struct compare_request *request, const struct compare_volume 
             measure.masks[side] = regions[side].mask;
         agreement_measure(&measure, &row->agreement, &row->error);
     }
-    for (int side = 0; side < AGREEMENT_MASKS && !masks; side++) {
-        free(own[side].bits);
-        free(own[side].grid_bits);
+    for (int side = 0; side < AGREEMENT_MASKS; side++) {
+        free(regions[side].bits);
+        free(regions[side].grid_bits);
     }
 }
 
@@ -191,7 +195,7 @@ compare_named(struct compare_open *open, const char *pair)
             wanted[side] = compare_wanted(sets[side], roi[side], 0);
     }
     if (found)
-        compare_pair(open->request, &open->volume, sets, wanted, NULL, row);
+        compare_pair(open->request, &open->volume, sets, wanted, row);
     free(text);
     return 0;
 }
@@ -205,7 +209,7 @@ compare_numbers(struct compare_open *open, struct object_set *found, int32_t a, 
     struct compare_row *row = compare_add_row(open);
     if (!row)
         return -ENOMEM;
-    compare_pair(open->request, &open->volume, sets, wanted, NULL, row);
+    compare_pair(open->request, &open->volume, sets, wanted, row);
     return 0;
 }
 

@@ -47,15 +47,6 @@ bool compare_object_is_of(const struct compare_object *object, const struct dico
 bool compare_objects_share(const struct compare_object *a, const struct compare_object *b);
 
 /*
- * Makes the masks of both regions, which are united if a pattern matches several, and compares them. `wanted`: one per
- * side. Fills row->error if a region cannot be compared. `masks` (may be NULL) receives both regions; the caller must free
- * their bits and grid_bits.
- */
-void compare_pair(const struct compare_request *request, const struct compare_volume *volume,
-                  struct object_set *const sets[AGREEMENT_MASKS], const struct conf_object wanted[AGREEMENT_MASKS],
-                  struct object_region *masks, struct compare_row *row);
-
-/*
  * Compares all pairs of regions of the objects of one series, and adds their rows. `series`: NULL without images. Returns
  * 0, or -errno with the error if the case as a whole cannot be compared.
  */

@@ -227,7 +227,7 @@ visit_make(struct node_visit *visit)
         visit_compare(visit, clock_steady_ms() - began_ms);
     } else {
         visit_report_missing(visit);
-        slurm_cancel(&visit->slurm_id, 1, &error); /* if this fails, the job finds no folder */
+        slurm_cancel(visit->slurm_id, &error); /* if this fails, the job finds no folder */
     }
 }
 

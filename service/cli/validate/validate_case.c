@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-double
+/* Returns the lowest Dice of a DONE result of the segment, or a negative number if it needs no reference. */
+static double
 validate_limit(const struct conf_pipeline *pipeline, const char *label)
 {
     const size_t segment = conf_find_segment(pipeline, label);

@@ -38,9 +38,6 @@ struct validate_run {
     size_t count;
 };
 
-/* Returns the lowest Dice of a DONE result of the segment, or a negative number if it needs no reference. */
-double validate_limit(const struct conf_pipeline *pipeline, const char *label);
-
 /*
  * Runs the pipeline on each unit, with references as further segments of its preview, and fills its case. A series without
  * a reference that is not of another region is left out. Returns 0 or -ENOMEM.

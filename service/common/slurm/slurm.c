@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CANCEL_MAX 200 /* ids per scancel call */
-
 /* ---------------------------------------------------------------------------- submitting ---- */
 
 int
@@ -210,7 +208,8 @@ slurm_settings(int64_t *min_job_age, int64_t *max_job_count, struct error *error
 
 /* ------------------------------------------------------------------------------ the queue ---- */
 
-int
+/* Parses the lines of squeue. Modifies `text`. */
+static int
 slurm_read_list(char *text, void (*take)(void *context, const struct slurm_job *job), void *context,
                 struct error *error)
 {
@@ -265,21 +264,15 @@ slurm_is_alive(const char *state)
 }
 
 int
-slurm_cancel(const int64_t *ids, size_t count, struct error *error)
+slurm_cancel(int64_t id, struct error *error)
 {
-    int rc = 0;
-    for (size_t at = 0; at < count && !rc; at += CANCEL_MAX) {
-        char texts[CANCEL_MAX][24];
-        const char *arguments[CANCEL_MAX + 3] = {"scancel", "--quiet"};
-        struct program_output output;
-        for (size_t i = 0; i < CANCEL_MAX && at + i < count; i++) {
-            snprintf(texts[i], sizeof texts[i], "%" PRId64, ids[at + i]);
-            arguments[2 + i] = texts[i];
-        }
-        rc = program_run(arguments, SLURM_SECONDS, &output, error);
-        if (!rc && output.status && slurm_is_unreachable(&output))
-            rc = slurm_refused("scancel", &output, error);
-        free(output.text);
-    }
+    char text[24];
+    const char *const arguments[] = {"scancel", "--quiet", text, NULL};
+    struct program_output output;
+    snprintf(text, sizeof text, "%" PRId64, id);
+    int rc = program_run(arguments, SLURM_SECONDS, &output, error);
+    if (!rc && output.status && slurm_is_unreachable(&output))
+        rc = slurm_refused("scancel", &output, error);
+    free(output.text);
     return rc;
 }

@@ -61,12 +61,9 @@ struct slurm_job {
  * Fails if any line is invalid, since jobs missing from a partial list would look finished. */
 int slurm_list(const char *name, void (*job)(void *context, const struct slurm_job *job), void *context,
                struct error *error);
-/* Parses such a list. Modifies `text`. */
-int slurm_read_list(char *text, void (*job)(void *context, const struct slurm_job *job), void *context,
-                    struct error *error);
 
-/* Cancels the jobs. Returns 0 also if some of them no longer exist. */
-int slurm_cancel(const int64_t *ids, size_t count, struct error *error);
+/* Cancels a job. Returns 0 also if it no longer exists. */
+int slurm_cancel(int64_t id, struct error *error);
 
 /* Returns whether a job in this state waits, runs or is about to end. False: it has ended. */
 bool slurm_is_alive(const char *state);

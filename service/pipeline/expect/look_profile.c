@@ -76,10 +76,10 @@ profile_pair(const struct expect_look *look, const char *expectation, const char
 }
 
 static int64_t
-profile_sections(const struct profile *profile, double mm, int64_t least)
+profile_sections(const struct profile *profile, double mm)
 {
     const int64_t sections = (int64_t)floor(mm / profile->mm + 0.5);
-    return sections > least ? sections : least;
+    return sections > 1 ? sections : 1;
 }
 
 /* Finds the largest change, and the first of the two sections. */
@@ -113,7 +113,7 @@ look_at_jump(const struct expect_look *look, const struct conf_jump *jump)
     if (rc)
         goto out;
     const struct profile *range = jump->label ? &whole : &own;
-    const int64_t step = profile_sections(&own, jump->mm, 1);
+    const int64_t step = profile_sections(&own, jump->mm);
     struct expect_breach breach =
         look_breach("jump", profile_change(&own, jump->label ? &whole : NULL, step, &at), 0, jump->most);
     if (range->last - range->first < step) {
@@ -202,7 +202,7 @@ look_at_beside(const struct expect_look *look, const struct conf_beside *beside)
     const int64_t low = own.first > other.first ? own.first : other.first;
     const int64_t high = own.last < other.last ? own.last : other.last;
     const int64_t from = low + (int64_t)(BASE_MM / own.mm), to = high - (int64_t)(TOP_MM / own.mm);
-    const int64_t sections = profile_sections(&own, beside->over_mm, 1);
+    const int64_t sections = profile_sections(&own, beside->over_mm);
     const int64_t middle = (int64_t)floor((double)from + 0.45 * (double)(to - from));
     for (int64_t i = from; i == from || i <= to - sections; i++) {
         const double ratio = profile_ratio(&own, &other, i, sections);

@@ -9,11 +9,11 @@
 
 /* ------------------------------------------------------------------------------- colours --- */
 
-/* Converts 0 .. 1 to 0 .. steps. */
+/* Converts 0 .. 1 to 0 .. 255. */
 static uint8_t
-to_step(double value, int steps)
+to_step(double value)
 {
-    return (uint8_t)(steps * (value < 0 ? 0 : value > 1 ? 1 : value) + 0.5);
+    return (uint8_t)(255 * (value < 0 ? 0 : value > 1 ? 1 : value) + 0.5);
 }
 
 static bool
@@ -33,7 +33,7 @@ segment_color(struct drawing *drawing, size_t segment)
                                         {255, 140, 0},  {90, 120, 255}, {0, 255, 180}, {255, 150, 170},
                                         {180, 90, 255}, {190, 255, 60}, {255, 60, 60}, {200, 160, 110}};
     const double *rgb = drawing->request->segments[segment].color;
-    const struct rgb own = {to_step(rgb[0], 255), to_step(rgb[1], 255), to_step(rgb[2], 255)};
+    const struct rgb own = {to_step(rgb[0]), to_step(rgb[1]), to_step(rgb[2])};
     const uint8_t entry = indexed_png_color(&drawing->palette, own);
     if (!color_is_taken(drawing, segment, entry))
         return entry;

@@ -322,7 +322,7 @@ put_results(struct json *json, const struct pipeline_report *report)
 }
 
 void
-record_put(struct json *json, const char *key, const struct record *record)
+record_put(struct json *json, const struct record *record)
 {
     const struct pipeline_report *report = record->report;
     const time_t now = time(NULL);
@@ -334,7 +334,7 @@ record_put(struct json *json, const char *key, const struct record *record)
         pipeline = NULL;
     if (gmtime_r(&now, &parts))
         strftime(finished, sizeof finished, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    json_begin_object(json, key);
+    json_begin_object(json, NULL);
     json_string(json, "noctule_version", NOCTULE_VERSION);
     json_integer(json, "job", record->spec->id);
     json_string(json, "finished", finished);
@@ -378,7 +378,7 @@ record_write(int fd, const struct record *record)
     if (error)
         return error;
     struct json json = {.out = text.out};
-    record_put(&json, NULL, record);
+    record_put(&json, record);
     error = text_close(&text);
     if (error == 0)
         error = durable_write_all(fd, text.bytes, text.size);

@@ -74,8 +74,8 @@ struct record {
     int threads;
 };
 
-/* Writes one object; `key` is NULL at the top and inside arrays. */
-void record_put(struct json *json, const char *key, const struct record *record);
+/* Writes an object without a key. */
+void record_put(struct json *json, const struct record *record);
 
 /* Writes a code as an object of its value, scheme and meaning. Does not write an absent code. */
 void record_put_code(struct json *json, const char *key, const struct coded_concept *code);

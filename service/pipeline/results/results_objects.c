@@ -20,7 +20,8 @@
 
 /* ---------------------------------------------------------------------------- segmentations -- */
 
-const struct derived_earlier *
+/* Returns the object that this file replaces; NULL without one. */
+static const struct derived_earlier *
 results_earlier(const struct results *results, const char *file)
 {
     for (size_t i = 0; i < results->request->spec->earlier_count; i++)

@@ -143,9 +143,6 @@ size_t picture_single_wanted(const struct results *results); /* objects of one f
 void picture_part(const struct results *results, size_t number, char *text, size_t size);
 int picture_make(const struct results *results, struct result_file *file);
 
-/* The object that this file replaces; NULL without one. */
-const struct derived_earlier *results_earlier(const struct results *results, const char *file);
-
 /* Returns whether segmentations are written on the upright grid of a straightened stack. */
 static inline bool
 results_are_upright(const struct results *results)

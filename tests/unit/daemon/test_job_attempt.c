@@ -492,7 +492,7 @@ START_TEST(a_late_end_has_no_effect)
 {
     bool was_running;
     enum job_end end = read_done(PROTO_VERDICT_DONE);
-    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "a test", SAMPLE_NOW, &was_running), 0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, job, SAMPLE_NOW, &was_running), 0);
     ck_assert(was_running);
     record(end);
     assert_answer(&s, "SELECT state FROM v_jobs", "CANCELLED");

@@ -568,7 +568,7 @@ START_TEST(an_unwanted_run_is_stopped)
     assert_started(1, 1);
     programs_tick(core.programs);
     ck_assert_int_eq(fake[0].sent[PROTO_PROGRAM_STOP], 0);
-    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "", clock_unix_ms(), &was_running), 0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, job, clock_unix_ms(), &was_running), 0);
     programs_tick(core.programs);
     ck_assert_int_eq(fake[0].sent[PROTO_PROGRAM_STOP], 1);
     receive_ended(1, PROGRAM_END_STOPPED, CODE_NONE);

@@ -35,7 +35,7 @@ settled_series(void)
     snprintf(uid, sizeof uid, "1.2.4.%d", ++made);
     const int64_t first = sample_job(s.queue, uid);
     ck_assert_int_eq(queue_find_series(s.queue, uid, &series), 0);
-    ck_assert_int_eq(queue_cancel_job(s.queue, first, CODE_CANCELLED, "", now, &(bool){false}), 0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, first, now, &(bool){false}), 0);
     return series;
 }
 

@@ -268,7 +268,7 @@ START_TEST(a_job_is_held_until_it_has_ended)
     ck_assert_int_eq(hold("job", "1"), 0); /* it continues */
     ck_assert_int_eq(queue_return_job(s.queue, job, "drain", SAMPLE_NOW), 0);
     ck_assert_str_eq(ready(), "");
-    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "", SAMPLE_NOW, &was_running), 0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, job, SAMPLE_NOW, &was_running), 0);
     assert_answer(&s, "SELECT count(*) FROM v_holds", "0");
     ck_assert_int_eq(hold("job", "1"), -EAGAIN);
     ck_assert_int_eq(hold("job", "4711"), -ENOENT);

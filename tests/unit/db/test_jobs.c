@@ -68,7 +68,7 @@ take(enum edge edge, int64_t job)
     case RETURN:
         return queue_return_job(s.queue, job, "drain", SAMPLE_NOW + 4000);
     case CANCEL:
-        return queue_cancel_job(s.queue, job, CODE_CANCELLED, "an operator", SAMPLE_NOW + 4000, &was_running);
+        return queue_cancel_job(s.queue, job, SAMPLE_NOW + 4000, &was_running);
     case RETRY: {
         int64_t same;
         int rc = sample_retry(s.queue, job, false, &same);
@@ -682,14 +682,13 @@ START_TEST(cancel_returns_whether_the_job_ran)
 
     for (size_t i = 0; i < 3; i++) {
         bool was_running = !cases[i].was_running;
-        ck_assert_int_eq(
-            queue_cancel_job(s.queue, cases[i].job, CODE_CANCELLED, "by hand", SAMPLE_NOW + 9000, &was_running), 0);
+        ck_assert_int_eq(queue_cancel_job(s.queue, cases[i].job, SAMPLE_NOW + 9000, &was_running), 0);
         ck_assert_int_eq(was_running, cases[i].was_running);
     }
     assert_answer(&s,
                   "SELECT group_concat(DISTINCT state || ' ' || code || ' ' || message) "
                   "FROM v_jobs",
-                  "CANCELLED CANCELLED by hand");
+                  "CANCELLED CANCELLED cancelled by an operator");
 }
 
 END_TEST

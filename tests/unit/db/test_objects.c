@@ -515,7 +515,7 @@ START_TEST(a_waiting_job_can_be_retried_or_cancelled)
     assert_answer(&s, "SELECT state || code FROM v_jobs", "READY");
     const int64_t other = waiting_job("1.3", CODE_OBJECT_WAITING);
     bool was_running;
-    ck_assert_int_eq(queue_cancel_job(s.queue, other, CODE_CANCELLED, "", SAMPLE_NOW, &was_running), 0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, other, SAMPLE_NOW, &was_running), 0);
     ck_assert_uint_eq(ready_at(SAMPLE_NOW + 2 * DAY), 1);
 }
 
@@ -530,7 +530,7 @@ START_TEST(inputs_of_a_job_are_not_purged)
     add(plan);
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EAGAIN);
     ck_assert_int_eq(purged.objects, 1);
-    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "", SAMPLE_NOW, &was_running), 0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, job, SAMPLE_NOW, &was_running), 0);
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
 }
 

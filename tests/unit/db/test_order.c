@@ -29,7 +29,7 @@ add(const char *pipeline, int priority, int64_t made_ms, int64_t done_by_ms)
     snprintf(uid, sizeof uid, "1.2.3.%d", ++made);
     first = sample_job(s.queue, uid);
     ck_assert_int_eq(queue_find_series(s.queue, uid, &series), 0);
-    ck_assert_int_eq(queue_cancel_job(s.queue, first, CODE_CANCELLED, "", made_ms, &(bool){false}), 0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, first, made_ms, &(bool){false}), 0);
     const struct queue_new_job new_job = {.series_id = series,
                                           .revision = 1,
                                           .stack = "",

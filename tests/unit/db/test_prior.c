@@ -155,7 +155,7 @@ START_TEST(the_earlier_study_ends_the_wait)
     run("UPDATE job SET pipeline = 'head-ct' WHERE id = %d", (int)earlier);
     ck_assert_int_eq(state_at(job, 9000), QUEUE_PRIOR_AWAITED);
     bool was_running;
-    ck_assert_int_eq(queue_cancel_job(s.queue, earlier, CODE_CANCELLED, "", SAMPLE_NOW, &was_running), 0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, earlier, SAMPLE_NOW, &was_running), 0);
     ck_assert_uint_eq(ready(), 1);
     ck_assert_int_eq(state_at(job, 9000), QUEUE_PRIOR_READY);
     sample_assert_sound(s.queue);
@@ -220,7 +220,7 @@ START_TEST(items_of_jobs_come_first)
     ck_assert_int_eq(pull.id, 2);
     queue_pull_clear(&pull);
     bool was_running;
-    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "", SAMPLE_NOW, &was_running), 0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, job, SAMPLE_NOW, &was_running), 0);
     ck_assert_int_eq(queue_prior_file(s.queue, 1, &path), 1);
 }
 

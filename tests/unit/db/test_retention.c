@@ -510,7 +510,7 @@ START_TEST(a_purge_waits_for_running_jobs_and_deliveries)
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
     ck_assert_int_eq(sample_add_job(s.queue, series, 1, &job), 0);
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EAGAIN);
-    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "no", SAMPLE_NOW, &was_running), 0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, job, SAMPLE_NOW, &was_running), 0);
     purge.dry_run = true;
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
     ck_assert_int_eq(purged.images, 2);
@@ -684,7 +684,7 @@ run_somehow(const char *series_uid, int64_t job, int64_t now_ms)
         queue_delay_job(s.queue, job, now_ms + DAY, false, CODE_CRASHED, "later", now_ms);
         break;
     case 3:
-        queue_cancel_job(s.queue, job, CODE_CANCELLED, "no", now_ms, &was_running);
+        queue_cancel_job(s.queue, job, now_ms, &was_running);
         break;
     default: {
         const char *const archive[] = {"archive"};

@@ -430,7 +430,7 @@ START_TEST(a_rejected_or_repeated_correction)
     ck_assert_int_eq(first + 1, second);
     /* Run again, it keeps the masks; the earlier result can be decided while no correction waits. */
     bool running;
-    ck_assert_int_eq(queue_cancel_job(s.queue, second, CODE_CANCELLED, "x", SAMPLE_NOW, &running), 0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, second, SAMPLE_NOW, &running), 0);
     ck_assert_int_eq(queue_check_review(s.queue, old, ""), 0);
     int64_t again_id;
     ck_assert_int_eq(sample_retry(s.queue, second, false, &again_id), 0);

@@ -41,7 +41,6 @@ peer_ask(int port, struct dicom_association **association, struct error *error)
 {
     static const struct dicom_context contexts[] = {{CLASS_CT, SYNTAX_IMPLICIT},
                                                     {DICOM_COMMITMENT_CLASS, SYNTAX_IMPLICIT}};
-    static const struct dicom_reference reference = {CLASS_CT, "1.2.3"};
     const struct dicom_peer peer = {.calling_ae = "NOCTULE",
                                     .called_ae = "PEER",
                                     .host = "127.0.0.1",
@@ -53,7 +52,7 @@ peer_ask(int port, struct dicom_association **association, struct error *error)
     struct dicom_answer answer;
     const int rc = dicom_connect(&peer, contexts, 2, association, &answer, error);
     if (!rc)
-        (void)dicom_commit(*association, "1.2.3", &reference, 1, &answer, error);
+        (void)dicom_commit(*association, "1.2.3", CLASS_CT, "1.2.3", &answer, error);
     return rc;
 }
 
