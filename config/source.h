@@ -1,11 +1,10 @@
 /*
  * source.h - reads the text of a configuration file and expands its includes; private to config/.
  *
- * libconfig 1.5 has these faults: it ends the process if an include is a folder or cannot be read,
- * has no absolute includes, counts lines in 16 bits, truncates integers that do not fit, and
- * accepts a comment without an end. It compares each setting's name with all names of its group. So
- * this code reads and expands the text, and libconfig only parses a string. These faults and texts
- * beyond the limits LIMIT_CONFIG_... are errors with file and line.
+ * libconfig 1.5 is not used for this. It ends the process if an include is a folder or cannot be read. It has no
+ * absolute includes, counts lines in 16 bits, truncates integers that do not fit, and accepts a comment without an end.
+ * It compares each setting's name with all names of its group. So this code reads and expands the text, and libconfig
+ * only parses a string. These faults and texts beyond the limits LIMIT_CONFIG_... are errors with file and line.
  */
 #ifndef NOCTULE_CONFIG_SOURCE_H
 #define NOCTULE_CONFIG_SOURCE_H

@@ -30,8 +30,8 @@ int queue_read_notification(struct queue *queue, const char *name, struct queue_
 int queue_list_notified(struct queue *queue, int64_t after, const char *kinds, size_t limit,
                         struct queue_notified **events, size_t *count, int64_t *last);
 void queue_notified_free(struct queue_notified *events, size_t count);
-/* Records the end of a run that passed the events up to event_id. `failure`: "" if the command has received them.
- * Without a row of that name it changes nothing. */
+/* Records the end of a run that passed the events up to event_id. `failure`: "" if the command has received them. Does
+ * not add a row if there is none of that name. */
 int queue_end_notification(struct queue *queue, const char *name, int64_t event_id, const char *failure,
                            int64_t now_ms);
 /* Records that no event up to event_id concerns the command. */

@@ -117,9 +117,9 @@ int queue_kept(struct queue *queue, const char *source, bool with_original, int6
 int queue_forget_kept(struct queue *queue, const char *source, int64_t file);
 
 /*
- * An annotation object (RTSTRUCT, SEG or SR). It is stored like an image but never makes a series
- * with jobs of its own. `references` are lines "series UID", "instance UID" or "frame UID", and
- * "predecessor UID", as in dicom/read/annotation/object_peek.h.
+ * An annotation object (RTSTRUCT, SEG or SR). It is stored like an image, but a series of annotation objects has no
+ * jobs. `references` are lines "series UID", "instance UID" or "frame UID", and "predecessor UID", as in
+ * dicom/read/annotation/object_peek.h.
  *
  * A later version replaces earlier ones (superseded_by): those of one kind and label, of the same
  * series or from the same sender, with the same references; or those that it names as its
@@ -383,10 +383,10 @@ struct queue_new_job {
 /*
  * Makes a READY job for (series, revision, stack, pipeline).
  *
- * READY, DELAYED and RUNNING jobs of the same stack and pipeline, of this revision and older ones,
- * become CANCELLED with code SUPERSEDED. Returns the ids of those that ran: the caller must stop
- * them. superseded_by is set for jobs of older revisions and for those without a result; for jobs
- * of this revision that ended well, when the new job has ended well.
+ * READY, DELAYED and RUNNING jobs of the same stack and pipeline, of this revision and older ones, become CANCELLED
+ * with code SUPERSEDED. Returns the ids of those that ran: the caller must stop them. Sets superseded_by of jobs of
+ * older revisions and of jobs without a result. Jobs of this revision that ended well are superseded when the new job
+ * has ended well.
  *
  * Returns -EEXIST with the id if a job with these settings waits, runs or has ended (unless `again`). Returns -EAGAIN
  * if the series is not SETTLED at this revision or did not accept this stack.
@@ -395,9 +395,9 @@ int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t 
                   struct queue_ids *superseded_running);
 
 /*
- * Reads at most `limit` READY jobs in the order in which they must start: by deadline if that is in
- * the future; then by priority (larger first), plus one per ageing_ms of age (0: no ageing); then
- * by id. Free the array after clearing its elements.
+ * Reads at most `limit` READY jobs in the order in which they must start: by deadline if that is in the future, then by
+ * priority, then by id. A larger priority is first, and ageing_ms of age add one to it (0: no ageing). Free the array
+ * after clearing its elements.
  *
  * DELAYED jobs that are due become READY first. Held jobs and those outside their window are left out. So are jobs of
  * an older revision of their series: they wait while it is being received, and become CANCELLED (SUPERSEDED) when it is
@@ -449,9 +449,9 @@ int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
 int queue_earlier_results(struct queue *queue, int64_t job_id, char ***earlier, size_t *count);
 
 /*
- * The result of the latest earlier study of the patient by the same pipeline, of a series with the same description if
- * there are several: job, days until the study of the asking job, whether the same programs made the masks, study date
- * (YYYYMMDD), and settings of the pipeline.
+ * The result of the same pipeline in the latest earlier study of the patient. A series with the same description is
+ * preferred. Has the job, the days between the studies, whether the same programs made the masks, the study date
+ * (YYYYMMDD), and the settings of the pipeline.
  */
 struct queue_prior {
     int64_t job; /* 0: there is none */
@@ -951,9 +951,9 @@ int queue_redirect_delivery(struct queue *queue, int64_t delivery_id, const char
 /* Stores how many images of a series the destination has, of a SENDING delivery. Otherwise changes no data. */
 int queue_confirm_images(struct queue *queue, int64_t delivery_id, int64_t confirmed, const char *digest);
 /*
- * SENDING -> REVIEW: a person must decide. Accept: REVIEW -> PENDING, with an age from now. Reject: REVIEW -> CANCELLED.
- * seen: the version (v_deliveries) that the person was shown; "": not known. Returns -ESTALE if it has another one now,
- * and -EAGAIN with the person if it is decided.
+ * SENDING -> REVIEW: a person must decide. Accept: REVIEW -> PENDING, with an age from now. Reject: REVIEW ->
+ * CANCELLED. `seen` is the version (v_deliveries) on the page of the person, "" if unknown. Returns -ESTALE if it has
+ * another one now, and -EAGAIN with the person if it is decided.
  */
 int queue_hold_delivery(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt, int64_t now_ms);
 int queue_accept_delivery(struct queue *queue, int64_t delivery_id, const char *seen, const char *by, int64_t now_ms);

@@ -1,6 +1,6 @@
 /*
  * report_similar.h - regions with a similar texture, by the distance of their pattern histograms or GLCM features. It
- * compares measurements, and knows no disease.
+ * compares measurements only. Similarity is no statement about a disease.
  *
  * Only regions with equal settings are compared: of the patterns or features, and of the pixel grid. Others are counted.
  * Superseded jobs, jobs under review and rejected ones are not listed.

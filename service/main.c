@@ -40,8 +40,8 @@ static const char usage[] = "usage: noctuled [--config FILE] [--root DIR] [--new
                             "stops. SIGHUP: reloads the configuration. See noctuled(8).\n";
 
 /*
- * Prepares a child process. It keeps fd 3, the web UI also fd 4, and the standard descriptors, dies with the daemon, and
- * ignores the terminal's Ctrl-C and hang-up: the daemon drains it over the pipe.
+ * Prepares a child process. A child keeps the standard descriptors and fd 3, the web UI also fd 4. It dies with the
+ * daemon. It ignores Ctrl-C and hang-up of the terminal, because the daemon drains it over the pipe.
  */
 static int
 become_child(const char *role)

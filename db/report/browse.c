@@ -261,8 +261,8 @@ browse_mark(const struct browse *b, sqlite3_stmt *row, char mark[REPORT_MARK])
 /* ----------------------------------------------------------------------------------- queries --- */
 
 /*
- * Chooses between an index of the order, which is read until the page is full, and one of the filter, whose rows are all
- * sorted. Without statistics, SQLite does not know that a filter finds few rows, or a third of them.
+ * Chooses between an index of the order, which is read until the page is full, and one of the filter, whose rows are
+ * all sorted. SQLite has no statistics, so its planner cannot estimate how many rows a filter finds.
  */
 static void
 browse_plan(struct browse *b, const struct report_browse *wanted, int64_t limit)

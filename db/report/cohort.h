@@ -42,8 +42,8 @@ void cohort_columns_clear(struct cohort_columns *columns);
 const struct cohort_definition *cohort_definition(const struct cohort_columns *columns, int64_t id);
 
 /*
- * The jobs of a cohort. ?1: the pipeline, ?2: lower limit of the time or NULL, ?3: the modality or
- * NULL, ?4: superseded jobs, too.
+ * The jobs of a cohort. ?1 is the pipeline, ?2 the lower limit of the time or NULL, ?3 the modality or NULL. ?4
+ * includes superseded jobs.
  */
 #define COHORT_JOBS                                                                                                    \
     "FROM job j JOIN series s ON s.id = j.series_id WHERE j.pipeline = ?1 "                                            \

@@ -303,8 +303,8 @@ static const struct report_column web_bar[] = {
 /* Counts of the last 24 hours and of waiting work. Each must equal the rows of a list: service/web/pages/web_overview.c has its address. */
 #define LATEST " AND superseded_by IS NULL"
 /*
- * With a limit, SQLite computes no other columns of the view. It searches an index in both halves only for a value that it
- * knows beforehand: a time is an expression of 'now', never a query.
+ * With a limit, SQLite computes no other columns of the view. It searches the indexes of both halves only for a
+ * constant. A time must therefore be an expression of 'now', never a query.
  */
 #define FLAT                  " LIMIT -1)"
 #define WORK_COUNT(condition) "(SELECT count(*) FROM (SELECT 1 FROM v_work WHERE " condition FLAT ")"

@@ -41,7 +41,7 @@ review_print_line(struct report *report, const char *before, const char *line, F
     return 0;
 }
 
-/* Prints a job: of its message, "Brain: volume 31 ml, expected 900 to 1900 ml; Brain: ...", one part per line. */
+/* Prints a job, with one line per part of its message "Brain: volume 31 ml, expected 900 to 1900 ml; Brain: ...". */
 static int
 review_print_job(struct report *report, sqlite3_stmt *row, FILE *out)
 {

@@ -3,9 +3,9 @@
  * (attributes.def), docs/conformance.md.
  *
  * Equal files, settings and keys give equal bytes. UIDs, the patient's pseudonym and the shift of dates depend only on
- * the key and on the original value, so copies that were made at different times fit together. Pixels are copied byte for
- * byte, without the texts beside them (pixel_texts.hh), and never decoded: text that is burned in stays, so objects that may
- * have some are refused until a person released them.
+ * the key and on the original value, so copies that were made at different times fit together. Pixels are copied byte
+ * for byte and never decoded, without other texts in Pixel Data (pixel_texts.hh). Burned-in text stays. Objects that
+ * may have it are therefore refused until a person has released them.
  */
 #ifndef NOCTULE_DICOM_DEIDENTIFY_DEIDENTIFY_H
 #define NOCTULE_DICOM_DEIDENTIFY_DEIDENTIFY_H

@@ -221,7 +221,8 @@ query_fail_keys(struct error *error, enum code code)
                      "most 16 ASCII characters without *, ? and \\.");
 }
 
-/* A request with its identifier, and its responses up to the last. Its owner reads the members, and changes none. */
+/* A request with its identifier, and its responses up to the last. The owner may read the members, and must not change
+ * them. */
 struct Query {
     Query(struct dicom_association &association, uint16_t field, const char *sop_class) : association_(association)
     {

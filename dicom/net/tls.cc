@@ -59,7 +59,7 @@ set_profile(DcmTLSTransportLayer &layer)
     if (!context || layer.setTLSProfile(TSP_Profile_BCP195_ND).bad() || layer.activateCipherSuites().bad())
         return false;
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
-    /* DCMTK allows level 0, for ciphers without encryption. The profile has none of these. */
+    /* DCMTK allows level 0, for ciphers without encryption. The profile does not contain these. */
     SSL_CTX_set_security_level(context, 2);
     SSL_CTX_set_mode(context, SSL_MODE_AUTO_RETRY);
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1;

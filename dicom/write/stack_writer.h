@@ -84,10 +84,10 @@ void stack_put_lossiness(struct stack_writer *w);
 void stack_put_content(struct stack_writer *w, const char *label, const char *otherwise);
 
 /*
- * Puts the Per-frame Functional Groups Sequence. `encode` must add the items to the writer's `item`, end each
- * with stack_end_item, and return the sum of their sizes. It is called twice: first for the sizes, then to write. This
- * costs about a microsecond per frame. It gives the sequence an explicit length, which every reader accepts and can
- * check, and memory stays that of one item.
+ * Puts the Per-frame Functional Groups Sequence. `encode` must add the items to the writer's `item`, end each with
+ * stack_end_item, and return the sum of their sizes. It is called twice: first for the sizes, then to write. This costs
+ * about a microsecond per frame. The sequence therefore has an explicit length, which every reader accepts and can
+ * check, and only one item is in memory.
  */
 typedef uint64_t stack_encode_frames(void *context, bool write);
 int stack_put_frame_groups(struct stack_writer *w, stack_encode_frames *encode, void *context);

@@ -43,8 +43,8 @@ struct coarse_request {
 int coarse_run(struct kernels_lane *lane, const struct coarse_request *request, struct error *error);
 
 /*
- * Copies each bit of a mask of the grid to all voxels of its block, or with `unite` only those that are set. `bits` has
- * the min words per row of `extent`, and belongs to the caller. Uses up to `threads` threads.
+ * Copies each bit of a mask of the grid to all voxels of its block. With `unite`, copies only set bits. `bits` has the
+ * min words per row of `extent`, and belongs to the caller. Uses up to `threads` threads.
  */
 void coarse_expand(const struct coarse_grid *grid, const uint64_t *mask, struct image_extent extent, int threads,
                    bool unite, uint64_t *bits);

@@ -123,7 +123,7 @@ avx512_raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *valu
     }
 }
 
-/* Without optimisation, GCC's gathers are macros whose masks change sign. */
+/* If not optimised, the gathers of GCC are macros whose masks change sign. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 

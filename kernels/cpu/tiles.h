@@ -2,11 +2,10 @@
  * tiles.h - floods on a volume of packed bits in tiles. A thread processes one tile at a time until
  * it no longer changes.
  *
- * A tile has at most 4096 words. A two-level bitmap marks the words to process. A tile writes only
- * its own words. If it could change a neighbouring tile, it marks the word there as arrived, and
- * the neighbour is queued. Threads read each other's words (tiles_peek) while these change
- * (tiles_poke). A flood only ever adds voxels, so a stale value costs another visit but causes no
- * error: the mark is set after the word that caused it is written, and cleared before that word is
+ * A tile has at most 4096 words. A two-level bitmap marks the words to process. A tile writes only its own words. If it
+ * could change a neighbouring tile, it marks the word there as arrived, and the neighbour is queued. Threads read each
+ * other's words (tiles_peek) while these change (tiles_poke). A flood only adds voxels, so a stale value costs another
+ * visit, but is no error. The mark is set after the word that caused it is written, and cleared before that word is
  * read again.
  */
 #ifndef NOCTULE_KERNELS_CPU_TILES_H

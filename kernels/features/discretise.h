@@ -29,8 +29,8 @@ struct discretise_rule {
     double origin;
 };
 
-/* As discretise() for values without tables. discretise_count() sets the number of levels and returns 0 or -ERANGE.
- * discretise_value() returns the level of a value from lo to hi, for each rule but stored-256. */
+/* Does the same as discretise() for values without tables. discretise_count() sets the number of levels and returns 0
+ * or -ERANGE. discretise_value() returns the level of a value from lo to hi, for each rule but stored-256. */
 int discretise_count(const struct discretisation_options *options, double lo, double hi, int *levels);
 struct discretise_rule discretise_rule_of(const struct discretisation_options *options, double lo, double hi);
 uint32_t discretise_value(const struct discretise_rule *rule, double value);

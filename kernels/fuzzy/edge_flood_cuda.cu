@@ -358,7 +358,7 @@ end_visit(const struct edge_flood_volume &volume, const struct edge_visit *visit
         if (atomicCAS(&volume.state[visit->tile], HELD, 0) != HELD)
             wakes = visit->tile;
     }
-    /* This block continues with the last of them: the tile itself, if it must be visited again. */
+    /* This block continues with the last one, or with the tile itself if it must be visited again. */
     const uint32_t awake = __ballot_sync(~0u, wakes != NOTHING);
     const uint32_t count = (uint32_t)__popc(awake);
     const uint32_t rank = (uint32_t)__popc(awake & ((1u << lane) - 1));

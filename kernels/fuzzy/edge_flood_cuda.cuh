@@ -2,11 +2,10 @@
  * edge_flood_cuda.cuh - finds the voxels joined to seeds along edges between 6-neighbours, on
  * packed bits: the GPU counterpart of edge_flood.c.
  *
- * A tile has 64 x 32 x 32 voxels. Persistent blocks take tiles off a queue, and bring each to its
- * fixed point in registers and shared memory. They queue a neighbour if an edge leads there to a
- * voxel not known to be settled. A tile reads its neighbours' settled voxels. Voxels only ever
- * settle, so that a stale value costs a visit but causes no error. At most one block visits a tile
- * at a time.
+ * A tile has 64 x 32 x 32 voxels. Persistent blocks take tiles off a queue, and bring each to its fixed point in
+ * registers and shared memory. A block queues a neighbour if an edge leads to a voxel there that may not be settled. A
+ * tile reads its neighbours' settled voxels. Voxels only ever settle, so that a stale value costs a visit but causes no
+ * error. At most one block visits a tile at a time.
  *
  * The worst case is a path of one voxel's width through many tiles. If the flood takes too long,
  * the blocks stop, and the caller must use another method.

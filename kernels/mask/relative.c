@@ -149,9 +149,9 @@ mask_range_of_max(const struct mask_tally *tally, double share, double range[2])
 /* Otsu's classes */
 
 /*
- * The variance between classes is largest where the sum of S^2 / N over them is, with S a class's
- * sum of values less the mean. `best` is the largest such sum of the first i values with the
- * classes so far, `next` with one more, whose first value is `begin`.
+ * S is the sum of the values of a class, less the mean. The variance between classes is largest where the sum of S^2 /
+ * N over the classes is largest. `best` is the largest such sum of the first i values with the classes so far. `next`
+ * is that with one class more, whose first value is `begin`.
  */
 struct otsu_search {
     double *numbers; /* numbers of the first i values, and their sums */

@@ -97,7 +97,7 @@ template <typename Line> struct spline_back {
                                     __dmul_rn(high.y, window[3])));
     }
 
-    /* Computes the places whose lowest coefficient is that of a span's sample, without a branch. */
+    /* Computes, without a branch, the places whose lowest coefficient belongs to a sample of a span. */
     __device__ __forceinline__ void put_together(int32_t i)
     {
         const int2 due = places.due[i];

@@ -43,8 +43,8 @@ smooth_range(const struct smooth_plan *plan, struct image_range *range)
     return true;
 }
 
-/* Returns the bin of a value of the passes, from the stored value 0 of these; one that does not exist if it has none.
- * */
+/* Returns the bin of a value of the passes, counted from their stored value 0. Returns a bin that does not exist if the
+ * value has no bin. */
 #ifdef __CUDACC__
 __host__ __device__
 #endif

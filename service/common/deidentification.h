@@ -14,9 +14,9 @@ struct deidentification {
     size_t room;
 };
 
-/* Fills the settings of a destination. They keep a pointer to the key, and the words of all pipelines: what the site wrote
- * into its configuration identifies no patient. Returns 0 or -ENOMEM. The caller must call deidentification_free() in
- * both cases. */
+/* Fills the settings of a destination. The settings keep a pointer to the key. They allow the words of all pipelines,
+ * because texts of the configuration identify no patient. Returns 0 or -ENOMEM. The caller must call
+ * deidentification_free() in both cases. */
 int deidentification_of(const struct conf *conf, const struct conf_deidentify *settings,
                         const struct pseudonym_key *key, struct deidentification *made);
 void deidentification_free(struct deidentification *made);

@@ -10,11 +10,10 @@
  * them as they are (`reals`). Points in mm have the same
  * meaning as in the planes; voxels and fractions refer to the grid.
  *
- * Padding. A voxel beyond the planes gets the stored value `outside`, as does a voxel whose value
- * padding could change. `outside` is the padding of the grid: it belongs to no range and no
- * measurement, but to the volume. It is the lowest padding value of the planes. Without padding it
- * is the value below their lowest or above their highest value; 8-bit pixels become 16-bit pixels
- * to make room. GRID_VALUES_FULL: there is no such value.
+ * Padding. A voxel beyond the planes, or one that padding could change, gets the stored value `outside`. This is the
+ * padding of the grid: such voxels belong to the volume, but to no range and no measurement. `outside` is the lowest
+ * padding value of the planes. Without padding it is the value below their lowest or above their highest value; 8-bit
+ * pixels become 16-bit pixels to make room. GRID_VALUES_FULL: there is no such value.
  *
  * Later steps see a stack of the grid's slices and one instance with the common values of the
  * planes. The geometry check ensures a common rescale and padding (geometry.h, "Straightening"). If

@@ -42,9 +42,9 @@ void slots_return_queued(struct slots *slots);
 bool slots_idle(struct slots *slots);
 
 /*
- * Makes all slots leave memory of the GPU to other programs: slots without a job free theirs now, the others at the end
- * of their job. bytes: for all programs; 0: none. Results in one SLOTS_RESERVED, once that much is free, or can never be.
- * A call before that replaces the last one.
+ * Makes all slots leave `bytes` of GPU memory to all other programs; 0: no memory. Slots without a job free memory now,
+ * the others at the end of their job. Results in one SLOTS_RESERVED, once that much is free, or can never be. A call
+ * before that replaces the last one.
  */
 void slots_leave(struct slots *slots, int64_t token, int64_t bytes);
 

@@ -138,9 +138,8 @@ is_volume_by_volume(const struct grouping *grouping, const struct group *group, 
     return true;
 }
 
-/* Returns whether the first number is that of a slice within a volume whose first slices are
- * missing. Then the numbers follow the positions, from one end to the other with one jump back,
- * and do not begin at 0 or 1. */
+/* Returns whether the first number shows that the first slices of the volume are missing. Then the numbers follow the
+ * positions, from one end to the other with one jump back, and do not begin at 0 or 1. */
 static bool
 begins_within_volume(const struct group *group, int32_t places)
 {

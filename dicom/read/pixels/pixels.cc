@@ -28,7 +28,7 @@ struct dicom_pixels {
     /* A mosaic: this instance has tiles as frames. `instance` is then that of the plane, decoded
      * once. */
     const struct dicom_instance *mosaic;
-    /* An image whose stored values are those of a table: `instance` is then that of the stored values. */
+    /* The image, if a table maps its values; `instance` then describes the stored values. */
     const struct dicom_instance *tabled;
     ValueTable table;
     enum dicom_channel channel;

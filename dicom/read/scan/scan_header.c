@@ -463,8 +463,7 @@ forget_length(struct walk *walk)
         memset(walk->into->bytes + walk->into->size - 4, 0xFF, 4);
 }
 
-/* Leaves the innermost level. Of the separate sequence, ends an item, whose wanted elements have
- * been kept. */
+/* Leaves the innermost level. Ends an item of the separate sequence. The wanted elements of the item have been kept. */
 static int
 pop(struct walk *walk, struct level *levels, int *depth)
 {
@@ -489,7 +488,7 @@ pop(struct walk *walk, struct level *levels, int *depth)
     return 0;
 }
 
-/* Ends a sequence or item of defined length. What was kept of it gets a delimiter. */
+/* Ends a sequence or item of defined length. Adds a delimiter after the kept elements. */
 static int
 pop_at_end(struct walk *walk, struct level *levels, int *depth)
 {

@@ -39,7 +39,7 @@ stack_close(struct plane_stack *stack)
     free(stack->row);
 }
 
-/* Returns the square of the diameter of a plane. Its vertices are half a voxel beside each voxel at an end of its line. */
+/* Returns the square of the diameter of a plane. A vertex is half a voxel beyond each voxel at an end of a line. */
 static double
 plane_square(struct plane_stack *stack, int64_t plane)
 {

@@ -90,8 +90,8 @@ struct input_objects {
     size_t count, room;
 };
 
-/* Adds a file that is no image, by the error of its header: to the objects (NULL: none are wanted)
- * if it is one, else to the skipped files. Returns 0 or -ENOMEM. */
+/* Adds a file that is no image to the objects, or to the skipped files, as the error of its header requires. `all`
+ * is NULL if they are not wanted. Returns 0 or -ENOMEM. */
 int input_objects_sort(struct input_objects *all, struct input_skipped *skipped, char *path, const struct error *error);
 /* Returns whether the object refers to the series, its images or its frame of reference. */
 bool input_object_is_of(const struct object_peek *peek, const struct headers *series);

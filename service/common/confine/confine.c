@@ -40,7 +40,7 @@ static struct places confined;
 
 /* ------------------------------------------------------------------------------- rights ---- */
 
-/* Returns all access rights that the kernel can restrict. Without a rule for a path, none of them is granted. */
+/* Returns all access rights that the kernel can restrict. A path without a rule gets no right. */
 static uint64_t
 confine_fs(long abi)
 {

@@ -122,8 +122,8 @@ struct html_bar {
     const char *key, *word; /* the column, and its name */
     const char *class;      /* its colour: "c1" to "c4", "cf" for failures */
     bool beside;            /* begins another stack */
-    /* Of the first bar of a stack: the address of the list that the stack counts, to which the time of the row is added
-     * as `times` "since" and "before"; NULL: none. */
+    /* First bar of a stack: the address of the list that the stack counts, or NULL. The time of the row is added to it
+     * as `times` "since" and "before". */
     const char *href, *times;
 };
 

@@ -3,7 +3,7 @@
  * noctule run-job, which confine themselves afterwards.
  *
  * The broker is single-threaded and reads no images. It forks one confined process per step: the step that writes the
- * input, the program in its sandbox, the step that reads the output. It ends all of them when its parent dies.
+ * input, the program in its sandbox, the step that reads the output. It ends all programs when its parent dies.
  */
 #ifndef NOCTULE_SERVICE_COMMON_PROGRAM_BROKER_H
 #define NOCTULE_SERVICE_COMMON_PROGRAM_BROKER_H
@@ -27,8 +27,8 @@ struct program_steps {
 
 struct broker;
 
-/* Forks the broker. Must be called before other threads exist and before the caller confines itself. `root`: folder of the
- * service, below which no program may read; NULL: none. Returns 0 or -errno. */
+/* Forks the broker. Must be called before other threads exist and before the caller confines itself. Programs may not
+ * read below `root`, the folder of the service. It may be NULL. Returns 0 or -errno. */
 int broker_open(const struct program_steps *steps, const char *root, struct broker **broker);
 /* The descriptor becomes readable when a line has come. */
 int broker_fd(const struct broker *broker);

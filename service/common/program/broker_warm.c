@@ -1,9 +1,9 @@
 /*
  * broker_warm.c - programs that stay for the next case.
  *
- * Such a program reads one line "IN OUT" per case on its standard input, and answers "OK" or "ERROR text" on its standard
- * output. Its sandbox shows the folder "warm-SLOT-NAME" beside the work folders: the folders of a case are moved there,
- * and the output is moved back.
+ * Such a program reads one line "IN OUT" per case on its standard input, and answers "OK" or "ERROR text" on its
+ * standard output. Its sandbox contains the folder "warm-SLOT-NAME", which is next to the work folders. The folders of
+ * a case are moved there, and the output is moved back.
  */
 #include "service/common/program/broker_case.h"
 

@@ -160,8 +160,8 @@ sandbox_exec(const struct sandbox_order *order, struct places *places)
     int rc = 0;
     log_set_level("error"); /* the log of this process is the output of the program */
     if (order->kind != SANDBOX_CONTAINER) {
-        /* Drops the rights of root, which a new user namespace gives, too. Without new privileges, execve(2) gives none
-         * back. */
+        /* Drops the rights of root, which a new user namespace gives, too. With no_new_privs, execve(2) cannot restore
+         * privileges. */
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, no_rights) < 0)
             rc = -errno;
         if (!rc)

@@ -1,10 +1,10 @@
 /*
  * routing_rules.h - select the pipelines for the stacks of a series. Pure: no I/O, no clock.
  *
- * A rule matches a stack if all its conditions hold (routing_conditions.h). Of the accepted stacks
- * that match, the rule takes those that its `stacks` selects. All rules count. A pipeline named by
- * several rules runs once per stack, with the highest priority. The caller must check a rule with
- * `otherwise` only if no other rule matches the series (routing_result.h).
+ * A rule matches a stack if all its conditions hold (routing_conditions.h). The rule takes the accepted stacks that
+ * match and that its `stacks` selects. All rules count. A pipeline named by several rules runs once per stack, with the
+ * highest priority. The caller must check a rule with `otherwise` only if no other rule matches the series
+ * (routing_result.h).
  */
 #ifndef NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_RULES_H
 #define NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_RULES_H

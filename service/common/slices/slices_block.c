@@ -9,7 +9,7 @@ enum { WAY_MEDIAN, WAY_UPPER, WAY_MEAN, WAYS };
 
 enum { LANE_BITS = 16, WIDTH_ALL = 15 };
 
-/* What the tables of widths, the first rows and the first slice need besides, in real series: 0.42 to 0.64 bits. */
+/* The tables of widths, the first rows and the first slice add 0.42 to 0.64 bits in real series. */
 enum { OTHER_BITS = 9 * BLOCK_BIT / 16 };
 
 typedef unsigned __int128 block_whole __attribute__((vector_size(2 * BLOCK_LANES))); /* shifts move lanes */

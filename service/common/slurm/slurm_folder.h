@@ -113,7 +113,7 @@ struct slurm_folder {
     void *memory;
 };
 
-/* Opens a folder whose name is that of an attempt. */
+/* Opens the folder of an attempt by its name. */
 int slurm_folder_open(const char *path, struct slurm_folder **folder, struct error *error);
 /* Reads the work, once. Checks that `attempt` is complete and of this version, that its nonce and
  * numbers match the folder's name, and that `job` is unchanged. Does not check the inputs. */

@@ -50,8 +50,8 @@ struct manifest_run {
     size_t count;
 };
 
-/* Creates the folder and copies every file of the folder `from` into it. Returns 0 when all are on
- * disk; otherwise none of them stays. Returns -ESTALE if the attempt was given up. */
+/* Creates the folder and copies every file of the folder `from` into it. Returns 0 when all files are on disk. After an
+ * error, no file stays. Returns -ESTALE if the attempt was given up. */
 int manifest_run_take(const struct slurm_folder *folder, const char *from, struct manifest_run *run,
                       struct error *error);
 void manifest_run_free(struct manifest_run *run);
@@ -88,10 +88,10 @@ int manifest_parse(uint8_t *bytes, size_t size, const struct slurm_attempt_id *i
 /* Returns the next frame of the report (FEATURES, HISTOGRAM or, last, DONE), to be read with
  * job_attempt_read_features and similar functions. Returns false at the end. */
 bool manifest_next(struct manifest *manifest, struct proto_reader *reader);
-/* Copies its files into the folder `output`, which is created if it is missing. They replace the
- * results of an earlier attempt together, and are synced. Each file is digested while it is copied.
- * If one is missing or differs, returns -EBADMSG with ATTEMPT_FILE_DIFFERS, and none of them is in
- * the folder. If *stop becomes true, returns -ECANCELED. `stop` may be NULL. */
+/* Copies its files into the folder `output`, which is created if it is missing. They replace the results of an earlier
+ * attempt together, and are synced. Each file is digested while it is copied. Returns -EBADMSG with
+ * ATTEMPT_FILE_DIFFERS if a file is missing or differs. The folder then has no file. If *stop becomes true, returns
+ * -ECANCELED. `stop` may be NULL. */
 int manifest_collect(const struct manifest *manifest, const char *output, const atomic_bool *stop, struct error *error);
 void manifest_free(struct manifest *manifest);
 

@@ -31,8 +31,7 @@ struct series_decision {
 void series_decide(const struct queue_series *series, const struct conf_series *timers, int64_t listening_since_ms,
                    int64_t now_ms, struct series_decision *decision);
 
-/* Appends the inspection's findings: "; 1 stack: 30 planes of 512 x 512, 5 mm apart", "; 2 stacks by Echo Time
- * (0018,0081): ...; 3 images passed over (LOCALIZER); 3 of 16 temporal positions". */
+/* Appends the findings of the inspection, such as "; 1 stack: 30 planes of 512 x 512, 5 mm apart". */
 void series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks, size_t count);
 
 /* Appends a text, cut at the end of the evidence. */

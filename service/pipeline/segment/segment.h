@@ -124,8 +124,8 @@ struct segment_method {
      */
     void (*begin_mask)(const struct segmentation *segmentation, size_t segment, struct kernels_mask_request *request);
     /*
-     * Writes Algorithm Parameters (0066,0032; PS3.3 10.16) of a segment that was found: all that a
-     * reader of the SEG needs to repeat it; and the numbers of the record (may be NULL).
+     * Writes Algorithm Parameters (0066,0032; PS3.3 10.16) of a segment that was found. They must be sufficient to
+     * repeat the segmentation. Also writes the numbers of the record, which may be NULL.
      */
     void (*describe)(const struct segmentation *segmentation, size_t segment, char text[SEGMENT_DESCRIPTION]);
     void (*report)(const struct segmentation *segmentation, size_t segment, struct pipeline_segment *report);

@@ -28,8 +28,8 @@
 struct section_run {
     int32_t row, first, last;
     int32_t part;
-    int32_t next;    /* of the first run and the others of a component: the next one; -1: none */
-    int64_t section; /* of the first run of a component: its number among all sections; -1: none */
+    int32_t next;    /* the next run of the component; -1: none */
+    int64_t section; /* in the first run of a component: its number among all sections; -1: none */
 };
 
 /* The runs of a slice, in ascending order. */

@@ -36,7 +36,7 @@ struct reception {
     const struct dicom_store *store;
     struct staged *staged;
     bool *refused; /* set by receive_begin: only the header is received */
-    /* DICOM_UID_SIZE: of the instance that the association stored last; "": none. */
+    /* DICOM_UID_SIZE bytes: the series of the last instance that the association stored, or "". */
     char *series_uid;
     enum conf_newest resent; /* the option of the peer */
     /* A source sends it for our own C-MOVE: it must be acknowledged even if it is not kept. */

@@ -18,18 +18,18 @@ struct web_decision {
     char address[64];
     char action[32], subject[512]; /* of the address (web_api_find_decision), or of a filter */
     int64_t value;
-    int upload;  /* of a corrected mask: its file, which belongs to the request; 0: none */
+    int upload;  /* file of a corrected mask, owned by the request; 0: none */
     int64_t job; /* the same: the job that it corrects */
 };
 
 /* Checks a decision. Returns 0 with answer->decision, which web_decision_free() frees; or -errno with a message:
  * -EACCES, -EINVAL, -ENOTSUP (type of the body), -EDQUOT (too many). */
 int web_decide(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
-/* The same for a filter to save: list, name, filter. */
+/* Does the same for a filter to save: list, name, filter. */
 int web_save_filter(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
-/* The same for a corrected mask of a job (web_upload.c): a form with a file, or the file itself. */
+/* Does the same for a corrected mask of a job (web_upload.c): a form with a file, or the file itself. */
 int web_upload(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
-/* Whether it is the address for programs. */
+/* Returns whether the path is the address for programs. */
 bool web_upload_is_path(const char *path);
 /* Returns why an upload must be refused before its body is read, with the status; NULL: it is admitted. Any thread may
  * call it. */
@@ -52,7 +52,7 @@ int web_view_login(const struct web_view *view, struct error *error);
 int web_log_in(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
 int web_log_out(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
 
-/* The same without an answer but its cookie. */
+/* Do the same, but write only the cookie of the answer. */
 int web_log_in_as(struct web *web, const struct web_request *request, struct web_person *found,
                   struct web_reply *answer, struct error *error);
 int web_session_leave(struct web *web, const struct web_request *request, struct web_reply *answer,
@@ -74,11 +74,12 @@ void web_form_field(FILE *out, const char *name, const char *value);
  * html_alerts() passes it. */
 void web_alert_buttons(const void *context, const struct alert *alert, FILE *out);
 void web_destination_buttons(const struct web_view *view, const char *destination, bool is_held);
-/* Of a delivery under review; a person who may not decide gets the command. The decision is final. */
+/* Writes the buttons of a delivery under review, or the command for a person without the right. The decision is
+ * final. */
 void web_delivery_buttons(const struct web_view *view, const char *delivery, const char *version);
 /* Writes the list of quarantined files, with the buttons of each. Returns 0 or -errno. */
 int web_view_quarantine(const struct web_view *view, struct error *error);
-/* Of a job, by its state. Returns 0 or -errno. */
+/* Writes the buttons of a job, by its state. Returns 0 or -errno. */
 int web_job_buttons(const struct web_view *view, int64_t job, struct error *error);
 
 /* Writes the person of the request with a button to log out, or a link to log in. */

@@ -1,6 +1,6 @@
 /*
- * web_settings.c - the page Settings: which configuration is in force? It changes nothing, and shows no secret: tokens
- * and keys are in files, and the values of commands and environments are left out.
+ * web_settings.c - the page Settings: shows the configuration in force, read only. It omits secrets: tokens and keys
+ * are in files, and the values of commands and environments are left out.
  */
 #include "service/web/pages/web_view.h"
 

@@ -41,7 +41,7 @@ struct web_request {
     bool posts;          /* POST, else GET or HEAD */
     const char *body;    /* of a POST, with a NUL behind it; NULL: none */
     size_t body_size;
-    int upload; /* of an upload: its body in memory, which the server closes; 0: none */
+    int upload; /* descriptor of the body of an upload, which the server closes; 0: none */
     /* Returns a header, "" if it is missing or comes twice. */
     const char *(*header)(const void *connection, const char *name);
     const void *connection;
