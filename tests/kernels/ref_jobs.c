@@ -344,52 +344,6 @@ random_values(uint64_t *random, struct ref_job *job)
     }
 }
 
-static double
-random_coordinate(uint64_t *random, int64_t size)
-{
-    double coordinate = (double)(ref_random_below(random, 8 * size) - 2 * size) / 4;
-
-    return ref_random_below(random, 2) ? nearbyint(coordinate) : coordinate;
-}
-
-static struct kernels_shape
-random_shape(uint64_t *random, struct image_extent extent)
-{
-    int64_t size[3] = {extent.columns, extent.rows, extent.slices};
-    struct kernels_shape shape = {.kind = (enum kernels_shape_kind)ref_random_below(random, 3)};
-
-    for (int i = 0; i < 3; i++) {
-        shape.center[i] = random_coordinate(random, size[i]);
-        shape.radius[i] = fabs(random_coordinate(random, size[i])) / 2;
-        if (ref_random_below(random, 6) == 0)
-            shape.radius[i] = 0;
-    }
-    return shape;
-}
-
-/* Returns mostly a range of the values of random_values; sometimes empty, all, or beyond the pixel type. */
-static struct image_range
-random_range(uint64_t *random)
-{
-    static const struct image_range special[] = {
-        {1, 0}, {INT32_MIN, INT32_MAX}, {-40000, 2}, {70000, 80000}, {INT32_MAX, INT32_MIN}};
-    int32_t lo = (int32_t)ref_random_below(random, 8);
-
-    if (ref_random_below(random, 8) == 0)
-        return special[ref_random_below(random, sizeof(special) / sizeof(special[0]))];
-    return (struct image_range){lo, lo + (int32_t)ref_random_below(random, 6)};
-}
-
-static struct image_range
-random_padding(uint64_t *random)
-{
-    int32_t lo = (int32_t)ref_random_below(random, 8);
-
-    if (ref_random_below(random, 2))
-        return (struct image_range){1, 0};
-    return (struct image_range){lo, lo + (int32_t)ref_random_below(random, 2)};
-}
-
 /* Returns sparse bits, none beyond the last column. */
 static const uint64_t *
 random_mask(uint64_t *random, struct image_extent extent)
@@ -430,7 +384,7 @@ random_label(uint64_t *random, struct image_extent extent, struct kernels_shape 
     label->shapes = shapes;
     label->range_count = for_each ? (size_t)extent.slices : 1;
     label->ranges = ranges;
-    label->padding = random_padding(random);
+    label->padding = ref_random_padding(random);
     if (ref_random_below(random, 4) == 0)
         label->mask = random_mask(random, extent);
     if (bound && ref_random_below(random, 2) == 0) {
@@ -440,9 +394,9 @@ random_label(uint64_t *random, struct image_extent extent, struct kernels_shape 
     }
     label->strict = ref_random_below(random, 2) == 0;
     for (size_t s = 0; s < label->shape_count; s++)
-        shapes[s] = random_shape(random, extent);
+        shapes[s] = ref_random_shape(random, extent);
     for (size_t r = 0; r < label->range_count; r++)
-        ranges[r] = random_range(random);
+        ranges[r] = ref_random_range(random);
 }
 
 /* Returns a border position as often as one inside. */
@@ -476,7 +430,7 @@ random_object(uint64_t *random, struct image_extent extent, struct kernels_voxel
     object->homogeneity_sigma = 0.25 + (double)ref_random_below(random, 12) / 4;
     object->weight = weights[ref_random_below(random, sizeof(weights) / sizeof(weights[0]))];
     object->threshold = thresholds[ref_random_below(random, sizeof(thresholds) / sizeof(thresholds[0]))];
-    object->padding = random_padding(random);
+    object->padding = ref_random_padding(random);
     object->map = ref_random_below(random, 2) == 0;
     if (ref_random_below(random, 3) == 0)
         object->start = random_mask(random, extent);

@@ -164,3 +164,48 @@ ref_level_set_codes(struct image_extent extent, const int8_t *states, int8_t *co
         codes[i] = (int8_t)(inside ? (border ? 2 : 1) : (border ? -1 : -2));
     }
 }
+
+static double
+random_coordinate(uint64_t *random, int64_t size)
+{
+    double coordinate = (double)(ref_random_below(random, 8 * size) - 2 * size) / 4;
+
+    return ref_random_below(random, 2) ? nearbyint(coordinate) : coordinate;
+}
+
+struct kernels_shape
+ref_random_shape(uint64_t *random, struct image_extent extent)
+{
+    int64_t size[3] = {extent.columns, extent.rows, extent.slices};
+    struct kernels_shape shape = {.kind = (enum kernels_shape_kind)ref_random_below(random, 3)};
+
+    for (int i = 0; i < 3; i++) {
+        shape.center[i] = random_coordinate(random, size[i]);
+        shape.radius[i] = fabs(random_coordinate(random, size[i])) / 2;
+        if (ref_random_below(random, 6) == 0)
+            shape.radius[i] = 0;
+    }
+    return shape;
+}
+
+struct image_range
+ref_random_range(uint64_t *random)
+{
+    static const struct image_range special[] = {
+        {1, 0}, {INT32_MIN, INT32_MAX}, {-40000, 2}, {70000, 80000}, {INT32_MAX, INT32_MIN}};
+    int32_t lo = (int32_t)ref_random_below(random, 8);
+
+    if (ref_random_below(random, 8) == 0)
+        return special[ref_random_below(random, sizeof(special) / sizeof(special[0]))];
+    return (struct image_range){lo, lo + (int32_t)ref_random_below(random, 6)};
+}
+
+struct image_range
+ref_random_padding(uint64_t *random)
+{
+    int32_t lo = (int32_t)ref_random_below(random, 8);
+
+    if (ref_random_below(random, 2))
+        return (struct image_range){1, 0};
+    return (struct image_range){lo, lo + (int32_t)ref_random_below(random, 2)};
+}

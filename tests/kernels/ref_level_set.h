@@ -24,4 +24,10 @@ void ref_level_set_search(struct image_extent extent, int8_t *states);
 /* Stage 3, resolution 2f(1). */
 void ref_level_set_codes(struct image_extent extent, const int8_t *states, int8_t *codes);
 
+/* Draw a shape that may leave the volume, a range of 0 .. 7 that is sometimes empty, all, or beyond the pixel type, and a
+ * padding. */
+struct kernels_shape ref_random_shape(uint64_t *random, struct image_extent extent);
+struct image_range ref_random_range(uint64_t *random);
+struct image_range ref_random_padding(uint64_t *random);
+
 #endif

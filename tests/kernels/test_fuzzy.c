@@ -457,11 +457,6 @@ START_TEST(jobs_are_independent_of_earlier_ones)
 
 END_TEST
 
-struct lane_job {
-    struct kernels_device *device;
-    uint64_t seed;
-};
-
 static void *
 run_lane(void *argument)
 {
@@ -494,18 +489,7 @@ run_lane(void *argument)
 
 START_TEST(lanes_work_side_by_side)
 {
-    struct kernels_device_options options = {.backend = "cpu", .threads = 3};
-    struct kernels_device *device;
-    struct lane_job jobs[2];
-    pthread_t thread;
-
-    ck_assert_int_eq(kernels_device_open(&options, &device, NULL), 0);
-    for (int i = 0; i < 2; i++)
-        jobs[i] = (struct lane_job){device, (uint64_t)i + 1};
-    ck_assert_int_eq(pthread_create(&thread, NULL, run_lane, &jobs[1]), 0);
-    run_lane(&jobs[0]);
-    ck_assert_int_eq(pthread_join(thread, NULL), 0);
-    kernels_device_close(device);
+    lanes_run_beside(run_lane);
 }
 
 END_TEST

@@ -155,52 +155,6 @@ random_extent(uint64_t *random)
     return extent;
 }
 
-static double
-random_coordinate(uint64_t *random, int64_t size)
-{
-    double coordinate = (double)(ref_random_below(random, 8 * size) - 2 * size) / 4;
-
-    return ref_random_below(random, 2) ? nearbyint(coordinate) : coordinate;
-}
-
-static struct kernels_shape
-random_shape(uint64_t *random, struct image_extent extent)
-{
-    int64_t size[3] = {extent.columns, extent.rows, extent.slices};
-    struct kernels_shape shape = {.kind = (enum kernels_shape_kind)ref_random_below(random, 3)};
-
-    for (int i = 0; i < 3; i++) {
-        shape.center[i] = random_coordinate(random, size[i]);
-        shape.radius[i] = fabs(random_coordinate(random, size[i])) / 2;
-        if (ref_random_below(random, 6) == 0)
-            shape.radius[i] = 0;
-    }
-    return shape;
-}
-
-/* Returns mostly a range of the values of random_values; sometimes empty, all, or beyond the pixel type. */
-static struct image_range
-random_range(uint64_t *random)
-{
-    static const struct image_range special[] = {
-        {1, 0}, {INT32_MIN, INT32_MAX}, {-40000, 2}, {70000, 80000}, {INT32_MAX, INT32_MIN}};
-    int32_t lo = (int32_t)ref_random_below(random, 8);
-
-    if (ref_random_below(random, 8) == 0)
-        return special[ref_random_below(random, sizeof(special) / sizeof(special[0]))];
-    return (struct image_range){lo, lo + (int32_t)ref_random_below(random, 6)};
-}
-
-static struct image_range
-random_padding(uint64_t *random)
-{
-    int32_t lo = (int32_t)ref_random_below(random, 8);
-
-    if (ref_random_below(random, 2))
-        return (struct image_range){1, 0};
-    return (struct image_range){lo, lo + (int32_t)ref_random_below(random, 2)};
-}
-
 /* Draws values 0 .. 7 with runs along x, and the ends of the pixel type. */
 static void
 random_values(uint64_t *random, enum image_pixel pixel, int64_t count, void *voxels)
@@ -266,7 +220,7 @@ check_random_volume(uint64_t seed)
         labels[i].shapes = shapes[i];
         labels[i].range_count = for_each ? (size_t)job.extent.slices : 1;
         labels[i].ranges = ranges[i] = allocate(job.extent.slices, sizeof(*ranges[i]));
-        labels[i].padding = random_padding(&random);
+        labels[i].padding = ref_random_padding(&random);
         masks[i] = random_mask(&random, job.extent);
         labels[i].mask = ref_random_below(&random, 2) ? masks[i] : NULL;
         bounds[i] = random_mask(&random, job.extent);
@@ -274,9 +228,9 @@ check_random_volume(uint64_t seed)
         labels[i].within_count = bounded ? (size_t)ref_random_below(&random, 2) : 0;
         labels[i].strict = ref_random_below(&random, 2) > 0;
         for (size_t s = 0; s < labels[i].shape_count; s++)
-            shapes[i][s] = random_shape(&random, job.extent);
+            shapes[i][s] = ref_random_shape(&random, job.extent);
         for (size_t r = 0; r < labels[i].range_count; r++)
-            ranges[i][r] = random_range(&random);
+            ranges[i][r] = ref_random_range(&random);
     }
     job.no_hint = bounded;
     snprintf(what, sizeof(what), "random volume %llu", (unsigned long long)seed);
@@ -588,12 +542,6 @@ START_TEST(an_object_in_the_lane_is_an_initial_region)
 
 END_TEST
 
-/* Two lanes of one device, each with its own job, at the same time. */
-struct lane_job {
-    struct kernels_device *device;
-    uint64_t seed;
-};
-
 static void *
 run_lane(void *argument)
 {
@@ -622,18 +570,7 @@ run_lane(void *argument)
 
 START_TEST(lanes_work_side_by_side)
 {
-    struct kernels_device_options options = {.backend = "cpu", .threads = 3};
-    struct kernels_device *device;
-    struct lane_job jobs[2];
-    pthread_t thread;
-
-    ck_assert_int_eq(kernels_device_open(&options, &device, NULL), 0);
-    for (int i = 0; i < 2; i++)
-        jobs[i] = (struct lane_job){device, (uint64_t)i + 1};
-    ck_assert_int_eq(pthread_create(&thread, NULL, run_lane, &jobs[1]), 0);
-    run_lane(&jobs[0]);
-    ck_assert_int_eq(pthread_join(thread, NULL), 0);
-    kernels_device_close(device);
+    lanes_run_beside(run_lane);
 }
 
 END_TEST

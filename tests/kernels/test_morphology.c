@@ -119,16 +119,6 @@ close_job(struct job *job)
     free(job->kept);
 }
 
-static void
-assert_same(const uint64_t *counts, const uint64_t *expected, size_t entries, int64_t number,
-            const struct variant *variant)
-{
-    for (size_t i = 0; i < entries; i++)
-        if (counts[i] != expected[i])
-            ck_abort_msg("job %lld, %s, %d threads: entry %zu is %llu, not %llu", (long long)number, variant->isa,
-                         variant->threads, i, (unsigned long long)counts[i], (unsigned long long)expected[i]);
-}
-
 /* Returns the minimum of the kept values; 0 if there are none or, at random, instead of it. */
 static uint32_t
 least_of(const struct job *job)
@@ -169,7 +159,7 @@ START_TEST(random_lags)
             begin_job(&job, variants[i].lane);
             memset(counts, 0xA5, lags_size(&box) * sizeof(*counts));
             ck_assert_msg(lags_run(variants[i].lane, &request, counts, &error) == 0, "%s", error.message);
-            assert_same(counts, expected, lags_size(&box), number, &variants[i]);
+            variant_assert_same(counts, expected, lags_size(&box), number, &variants[i]);
         }
         free(expected);
         free(counts);
@@ -252,7 +242,7 @@ START_TEST(random_jobs)
             begin_job(&job, variants[i].lane);
             memset(counts, 0xA5, size * sizeof(*counts));
             ck_assert_msg(morphology_run(variants[i].lane, &job.region, counts, &error) == 0, "%s", error.message);
-            assert_same(counts, expected, size, number, &variants[i]);
+            variant_assert_same(counts, expected, size, number, &variants[i]);
         }
         free(expected);
         free(counts);

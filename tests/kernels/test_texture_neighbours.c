@@ -156,16 +156,6 @@ close_job(struct job *job)
     free(job->level_of);
 }
 
-static void
-assert_same(const uint64_t *counts, const uint64_t *expected, size_t entries, int64_t number,
-            const struct variant *variant)
-{
-    for (size_t i = 0; i < entries; i++)
-        if (counts[i] != expected[i])
-            ck_abort_msg("job %lld, %s, %d threads: entry %zu is %llu, not %llu", (long long)number, variant->isa,
-                         variant->threads, i, (unsigned long long)counts[i], (unsigned long long)expected[i]);
-}
-
 /* --------------------------------------------------------------------- the two counts ---- */
 
 static void
@@ -188,7 +178,7 @@ check_neighbours(const struct job *job, int64_t number)
     for (size_t i = 0; i < variant_count; i++) {
         memset(counts, 0xA5, entries * sizeof(*counts));
         ck_assert_msg(texture_neighbours_run(variants[i].lane, &request, counts, &error) == 0, "%s", error.message);
-        assert_same(counts, expected, entries, number, &variants[i]);
+        variant_assert_same(counts, expected, entries, number, &variants[i]);
     }
     free(expected);
     free(counts);
@@ -218,7 +208,7 @@ check_runs(const struct job *job, int64_t number)
     for (size_t i = 0; i < variant_count; i++) {
         memset(counts, 0xA5, entries * sizeof(*counts));
         ck_assert_msg(texture_runs_run(variants[i].lane, &request, counts, &error) == 0, "%s", error.message);
-        assert_same(counts, expected, entries, number, &variants[i]);
+        variant_assert_same(counts, expected, entries, number, &variants[i]);
     }
     free(expected);
     free(counts);
@@ -246,7 +236,7 @@ check_zones(const struct job *job, int64_t number)
                                                      (enum texture_zone_kind)kind, expected);
 
             ck_assert_uint_eq(ref_texture_listed(&lists[kind], keys), zones);
-            assert_same(keys, expected, zones, number, &variants[i]);
+            variant_assert_same(keys, expected, zones, number, &variants[i]);
         }
         if (!request.distances)
             ck_assert_uint_eq(lists[TEXTURE_ZONE_DISTANCES].count, 0);

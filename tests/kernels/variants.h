@@ -9,6 +9,7 @@
 #include "tests/share.h"
 
 #include <check.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 struct variant {
@@ -59,6 +60,40 @@ variants_close(void)
         kernels_lane_close(variant->lane);
         kernels_device_close(variant->device);
     }
+}
+
+static inline void
+variant_assert_same(const uint64_t *counts, const uint64_t *expected, size_t entries, int64_t number,
+                    const struct variant *variant)
+{
+    for (size_t i = 0; i < entries; i++)
+        if (counts[i] != expected[i])
+            ck_abort_msg("job %lld, %s, %d threads: entry %zu is %llu, not %llu", (long long)number, variant->isa,
+                         variant->threads, i, (unsigned long long)counts[i], (unsigned long long)expected[i]);
+}
+
+/* A thread with a lane of its own. */
+struct lane_job {
+    struct kernels_device *device;
+    uint64_t seed;
+};
+
+/* Runs two threads, each with a struct lane_job, on one device. */
+static inline void
+lanes_run_beside(void *(*run)(void *lane_job))
+{
+    struct kernels_device_options options = {.backend = "cpu", .threads = 3};
+    struct kernels_device *device;
+    struct lane_job jobs[2];
+    pthread_t thread;
+
+    ck_assert_int_eq(kernels_device_open(&options, &device, NULL), 0);
+    for (int i = 0; i < 2; i++)
+        jobs[i] = (struct lane_job){device, (uint64_t)i + 1};
+    ck_assert_int_eq(pthread_create(&thread, NULL, run, &jobs[1]), 0);
+    run(&jobs[0]);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    kernels_device_close(device);
 }
 
 /* Returns zeroed memory; never NULL, even for 0. */
