@@ -62,7 +62,7 @@ level_set_open(struct kernels_lane *lane, struct error *error)
 {
     /* Range bits are made before the flood, whose kernel is therefore independent of the pixel
      * type. */
-    CUDA_TRY(cuda_device_of(lane), level_set_blocks(IMAGE_UINT16, false, &cuda_level_set_state(lane)->blocks));
+    CUDA_TRY(cuda_device_of(lane), level_set_blocks(&cuda_level_set_state(lane)->blocks));
     return 0;
 }
 
@@ -176,7 +176,7 @@ cuda_level_set_ready(struct kernels_lane *base, int64_t first, int64_t count, st
         return 0;
     level_set_release(job, from, layers, lane->work);
     CUDA_LAUNCHED(device);
-    CUDA_TRY(device, level_set_flood(job, false, own->blocks, budget, lane->work));
+    CUDA_TRY(device, level_set_flood(job, own->blocks, budget, lane->work));
     CUDA_LAUNCHED(device);
     return 0;
 }

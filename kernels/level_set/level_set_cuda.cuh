@@ -8,11 +8,10 @@
  * settled, otherwise S, which differs from R there. R and the region together always determine the
  * settled voxels.
  *
- * Where S is uniform, all settled neighbours of an open voxel have another R, so that no flood
- * begins there. The flood therefore starts in tiles that are partly in the initial region,
- * including a margin of one voxel, and continues only where bits arrive. A tile has 64 x 32 x 32
- * voxels. Its bits of R are 1024 consecutive words. The region has its final layout from the
- * beginning. `range` is made by one pass over the volume or, lazily, at the first visit of a tile.
+ * Where S is uniform, all settled neighbours of an open voxel have another R, so that no flood begins there. The flood
+ * therefore starts in tiles that are partly in the initial region, including a margin of one voxel, and continues only
+ * where bits arrive. A tile has 64 x 32 x 32 voxels. Its bits of R are 1024 consecutive words. The region has its final
+ * layout from the beginning. `range` is made by one pass over the volume.
  *
  * Persistent blocks take tiles off a queue. They bring a tile to its fixed point in shared memory.
  * They write the bits that cross a face to the neighbour's inbox, and queue the neighbour. These
@@ -51,7 +50,7 @@ enum {
     STATE_PENDING = (1 << 2 * FACES) - 1,
     STATE_INITIAL = 1 << 12, /* S is not uniform in the tile and one voxel around */
     STATE_QUEUED = 1 << 13,  /* queued or being visited */
-    STATE_VISITED = 1 << 14, /* the region may have changed; lazily, `range` is made */
+    STATE_VISITED = 1 << 14, /* the region may have changed */
     STATE_CLOSED = 1 << 15,  /* every voxel has settled: arrivals have no effect */
     STATE_APART = 1 << 16,   /* level_set_unite: each run of the tile is a component */
 };
@@ -121,9 +120,8 @@ struct level_set_pass level_set_make_pass(enum image_pixel pixel, struct image_r
  *   bound     Limits the range bits of a label, which must be ready, to a mask of the host.
  *   cut       Removes voxels not in range from a label's final region.
  *   release   Queues waiting tiles in layers first .. first + count - 1, which must be ready.
- *   flood     Runs to the fixed point of all ready layers. Lazily: makes range bits at the first
- *             visit. Stops after `budget` cycles of a processor (0: never), or if some blocks have
- *             waited for a fraction of that. The blocks must be those of level_set_blocks.
+ *   flood     Runs to the fixed point of all ready layers. Stops after `budget` cycles of a processor (0: never), or if
+ *             some blocks have waited for a fraction of that. The blocks must be those of level_set_blocks.
  *   unite     As flood, for one label whose range bits are ready, by uniting runs: final.
  */
 void level_set_begin(const struct level_set_job *job, bool resident, cudaStream_t stream);
@@ -133,15 +131,14 @@ void level_set_pack(const struct level_set_job *job, int64_t first, int64_t coun
 cudaError_t level_set_bound(const struct level_set_job *job, uint32_t label, const uint64_t *mask, cudaStream_t stream);
 void level_set_cut(const struct level_set_job *job, uint32_t label, cudaStream_t stream);
 void level_set_release(const struct level_set_job *job, uint32_t first, uint32_t count, cudaStream_t stream);
-cudaError_t level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t budget,
-                            cudaStream_t stream);
+cudaError_t level_set_flood(const struct level_set_job *job, int blocks, int64_t budget, cudaStream_t stream);
 cudaError_t level_set_unite(const struct level_set_job *job, uint32_t label, cudaStream_t stream);
 
 /* Takes the arrays from `state` to `counts`. */
 void level_set_place_zeros(struct level_set_job *job, struct kernels_arena *arena);
 
-/* Returns the flood's blocks that run at once. Must precede a flood of this kind. */
-cudaError_t level_set_blocks(enum image_pixel pixel, bool lazy, int *blocks);
+/* Returns the flood's blocks that run at once. Must precede a flood. */
+cudaError_t level_set_blocks(int *blocks);
 
 /* Returns the cycles after which the flood counts as a maze: several times any other flood. */
 int64_t level_set_budget(const struct level_set_job *job);

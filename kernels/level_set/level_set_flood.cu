@@ -7,13 +7,12 @@
  * before it writes the region.
  */
 #include "kernels/cuda/cuda.cuh"
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/level_set/level_set_launch.cuh"
-#include "kernels/level_set/level_set_threshold.cuh"
 #include "kernels/level_set/level_set_tile.cuh"
 
 enum {
     BLOCKS_PER_PROCESSOR = 3,
-    BLOCKS_LAZILY = 2,
     PATIENCE = 3, /* a block that has waited for this part of the budget stops the flood */
 };
 
@@ -289,9 +288,8 @@ end_line(const struct level_set_job &job, struct visitor *own, const struct visi
 }
 
 /*
- * Notifies the neighbours and queues those to visit. Returns one of them for this block, or
- * NOTHING, the same in all lanes. If it returns one, the current tile is no longer outstanding.
- * Called by the first warp.
+ * Notifies the neighbours and queues those to visit. Returns one of these tiles for this block, or NOTHING; the same in
+ * all lanes. If it returns one, the current tile is no longer outstanding. Called by the first warp.
  */
 __device__ static uint32_t
 tell_neighbours(const struct level_set_job &job, const struct visit *visit)
@@ -409,23 +407,31 @@ level_set_flood_begin_visit(const struct level_set_job &job, struct visit *visit
     __syncthreads();
 }
 
-template <typename Value, bool LAZY>
+/* Begins to copy the range bits of the tile to the visit's mask. */
+__device__ static __forceinline__ void
+send_for_range(const struct level_set_job &job, struct visit *visit)
+{
+    const uint64_t *range = job.range + (size_t)visit->tile * TILE_WORDS;
+
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_WORDS / THREADS; i++) {
+        uint32_t word = threadIdx.x + i * THREADS;
+
+        ptx_copy<8>(&visit->range[half_at(word / TILE_ROWS, word % TILE_ROWS, 0)], &range[word], true);
+    }
+    ptx_copies_end_group();
+}
+
 __device__ static void
-level_set_flood_visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<Value> *pieces,
-                           uint32_t depth, const struct level_set_place &place)
+level_set_flood_visit_tile(const struct level_set_job &job, struct visit *visit, const struct level_set_place &place)
 {
     uint32_t before[LINE], settled[LINE];
 
-    if (!LAZY)
-        send_for_range(job, visit);
+    send_for_range(job, visit);
     struct visitor own = visitor_of(job, place);
     level_set_flood_begin_visit(job, visit, place);
     const bool first = !(visit->state & STATE_VISITED);
     const bool mixed = visit->kind == TILE_MIXED, has_region = mixed || !first;
-    if (LAZY && first)
-        threshold<Value>(job, own, visit, pieces, depth);
-    else if (LAZY)
-        send_for_range(job, visit);
     const struct arrival out = load_inbox(job, own, visit, 0);
     const struct arrival in = load_inbox(job, own, visit, 1);
     if (has_region)
@@ -462,12 +468,9 @@ level_set_flood_visit_tile(const struct level_set_job &job, struct visit *visit,
         atomicAdd((unsigned long long *)&job.voxels_in[own.place.label], (unsigned long long)(long long)voxels);
 }
 
-template <typename Value, bool LAZY>
-__global__ void
-__launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_PER_PROCESSOR)
-    flood(const __grid_constant__ struct level_set_job job, int64_t budget, uint32_t depth)
+static __global__ void
+__launch_bounds__(THREADS, BLOCKS_PER_PROCESSOR) flood(const __grid_constant__ struct level_set_job job, int64_t budget)
 {
-    extern __shared__ __align__(16) unsigned char memory[];
     __shared__ struct visit visit;
     struct limits limits = {budget ? clock64() + budget : 0, budget / PATIENCE};
     uint32_t next = NOTHING;
@@ -484,7 +487,7 @@ __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_PER_PROCESSOR)
         if (visit.tile == NOTHING)
             return;
         const struct level_set_place place = level_set_place_of(job, visit.tile);
-        level_set_flood_visit_tile<Value, LAZY>(job, &visit, (struct pieces<Value> *)memory, depth, place);
+        level_set_flood_visit_tile(job, &visit, place);
         __syncthreads();
         /* Neighbours may begin while the region is written. */
         if (threadIdx.x < 32)
@@ -503,35 +506,14 @@ __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_PER_PROCESSOR)
 }
 
 /*
- * With few tiles, a multiprocessor runs one block: a second one would only compete with it while
- * other multiprocessors are idle. Additional shared memory enforces this; lazily, voxels already
- * fill it.
+ * With few tiles, a multiprocessor runs one block: a second one would only compete with it while other multiprocessors
+ * are idle. Dynamic shared memory that the block does not use enforces this.
  */
-enum { FEW_TILES = 8 /* per multiprocessor */ };
-
-static const size_t ALONE = pieces_size<uint16_t>(DEEP);
-
-/* The flood's kernel: lazy or not, with its blocks' dynamic memory for many tiles. */
-struct flood_kernel {
-    void (*run)(const struct level_set_job, int64_t, uint32_t);
-    size_t memory;
-    int blocks_each; /* max per multiprocessor */
-};
-
-static struct flood_kernel
-flood_of(enum image_pixel pixel, bool lazy)
-{
-    if (!lazy)
-        return {flood<uint16_t, false>, 0, BLOCKS_PER_PROCESSOR};
-    if (pixel == IMAGE_UINT8)
-        return {flood<uint8_t, true>, pieces_size<uint8_t>(SHALLOW), BLOCKS_LAZILY};
-    return {flood<uint16_t, true>, pieces_size<uint16_t>(SHALLOW), BLOCKS_LAZILY};
-}
+enum { FEW_TILES = 8 /* per multiprocessor */, ALONE = 144 << 10 /* bytes */ };
 
 cudaError_t
-level_set_blocks(enum image_pixel pixel, bool lazy, int *blocks)
+level_set_blocks(int *blocks)
 {
-    const struct flood_kernel kernel = flood_of(pixel, lazy);
     int device, processors, most, each;
     cudaError_t error = cudaGetDevice(&device);
 
@@ -539,32 +521,28 @@ level_set_blocks(enum image_pixel pixel, bool lazy, int *blocks)
         error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (error != cudaSuccess)
-        return error;
-    const bool has_room = ALONE + sizeof(struct visit) <= (size_t)most;
-    error = CUDA_OF(cudaFuncSetAttribute(kernel.run, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         (int)(has_room ? ALONE : kernel.memory)));
+    if (error == cudaSuccess && ALONE + sizeof(struct visit) <= (size_t)most)
+        error = CUDA_OF(cudaFuncSetAttribute(flood, cudaFuncAttributeMaxDynamicSharedMemorySize, ALONE));
     if (error == cudaSuccess)
-        error = CUDA_OF(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel.run, THREADS, kernel.memory));
+        error = CUDA_OF(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, flood, THREADS, 0));
     if (error == cudaSuccess)
         *blocks = processors * each;
     return error;
 }
 
 cudaError_t
-level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t budget, cudaStream_t stream)
+level_set_flood(const struct level_set_job *job, int blocks, int64_t budget, cudaStream_t stream)
 {
-    const struct flood_kernel kernel = flood_of(job->pixel, lazy);
-    const int processors = blocks / kernel.blocks_each;
+    const int processors = blocks / BLOCKS_PER_PROCESSOR;
     struct cudaFuncAttributes attributes;
-    cudaError_t error = CUDA_OF(cudaFuncGetAttributes(&attributes, kernel.run));
+    cudaError_t error = CUDA_OF(cudaFuncGetAttributes(&attributes, flood));
 
     if (error != cudaSuccess)
         return error;
-    if ((size_t)attributes.maxDynamicSharedSizeBytes >= ALONE &&
+    if (attributes.maxDynamicSharedSizeBytes >= ALONE &&
         (int64_t)job->tiles * job->labels <= (int64_t)processors * FEW_TILES)
-        launch_early(kernel.run, (unsigned)processors, THREADS, ALONE, stream, *job, budget, DEEP);
+        launch_early(flood, (unsigned)processors, THREADS, ALONE, stream, *job, budget);
     else
-        launch_early(kernel.run, (unsigned)blocks, THREADS, kernel.memory, stream, *job, budget, SHALLOW);
+        launch_early(flood, (unsigned)blocks, THREADS, 0, stream, *job, budget);
     return cudaSuccess;
 }

@@ -1,9 +1,8 @@
 /*
  * gpu_level_set.cu - the level set's cases of noctule-bench on a GPU.
  *
- * "dense" thresholds the whole volume and floods. "lazy" thresholds a tile when the front first reaches it. Both
- * start from a volume on the device and end with the region's bits there. "job" is a lane's whole job from pinned
- * memory to the mask in host memory, compared with the bare upload. Spheres have the paper's sizes (radius a quarter
+ * "dense" thresholds the whole volume and floods, from a volume on the device to the region's bits there. "job" is a
+ * lane's whole job from pinned memory to the mask in host memory, compared with the bare upload. Spheres have the paper's sizes (radius a quarter
  * of the side). Their regions are compared with the paper's own method, voxel by voxel. All others are compared with
  * the components from level_set_unite.cu.
  */
@@ -63,7 +62,7 @@ struct resident {
     void *voxels; /* on the device */
     cudaStream_t stream, beside;
     cudaEvent_t fork, joined;
-    int blocks[2]; /* dense, lazily */
+    int blocks;
     std::vector<void *> memory;
 };
 
@@ -147,8 +146,7 @@ open_resident(struct resident *resident, const struct sized_case *given, const v
     level_set_measure(&resident->job, *extent, IMAGE_INT16, 1);
     set_passes(resident);
     set_memory(resident);
-    GPU_BENCH_TRY(level_set_blocks(IMAGE_INT16, false, &resident->blocks[0]));
-    GPU_BENCH_TRY(level_set_blocks(IMAGE_INT16, true, &resident->blocks[1]));
+    GPU_BENCH_TRY(level_set_blocks(&resident->blocks));
     GPU_BENCH_TRY(cudaStreamCreateWithFlags(&resident->stream, cudaStreamNonBlocking));
     GPU_BENCH_TRY(cudaStreamCreateWithFlags(&resident->beside, cudaStreamNonBlocking));
     GPU_BENCH_TRY(cudaEventCreateWithFlags(&resident->fork, cudaEventDisableTiming));
@@ -166,44 +164,37 @@ close_resident(struct resident *resident)
     GPU_BENCH_TRY(cudaEventDestroy(resident->joined));
 }
 
-/* Queues the flood until its end or stop. In the dense case both kernels of stage 1 run concurrently. */
+/* Queues the flood until its end or stop. Both kernels of stage 1 run concurrently. */
 static void
-queue_flood(const struct resident *resident, bool lazy, cudaStream_t stream)
+queue_flood(const struct resident *resident, cudaStream_t stream)
 {
     const struct level_set_job *job = &resident->job;
-    cudaStream_t beside = lazy ? stream : resident->beside;
+    cudaStream_t beside = resident->beside;
 
-    if (!lazy) {
-        GPU_BENCH_TRY(cudaEventRecord(resident->fork, stream));
-        GPU_BENCH_TRY(cudaStreamWaitEvent(beside, resident->fork, 0));
-    }
+    GPU_BENCH_TRY(cudaEventRecord(resident->fork, stream));
+    GPU_BENCH_TRY(cudaStreamWaitEvent(beside, resident->fork, 0));
     level_set_begin(job, true, beside);
     GPU_BENCH_TRY(level_set_draw(job, 0, &resident->label, beside));
-    if (!lazy) {
-        GPU_BENCH_TRY(cudaEventRecord(resident->joined, beside));
-        level_set_pack(job, 0, job->slices, stream);
-        GPU_BENCH_TRY(cudaStreamWaitEvent(stream, resident->joined, 0));
-    }
-    GPU_BENCH_TRY(level_set_flood(job, lazy, resident->blocks[lazy], level_set_budget(job), stream));
+    GPU_BENCH_TRY(cudaEventRecord(resident->joined, beside));
+    level_set_pack(job, 0, job->slices, stream);
+    GPU_BENCH_TRY(cudaStreamWaitEvent(stream, resident->joined, 0));
+    GPU_BENCH_TRY(level_set_flood(job, resident->blocks, level_set_budget(job), stream));
 }
 
 /* Runs the stages like a job: the host checks whether the flood was stopped. */
 static void
-segment(const struct resident *resident, bool lazy, bool may_stop, cudaStream_t stream)
+segment(const struct resident *resident, bool may_stop, cudaStream_t stream)
 {
     const struct level_set_job *job = &resident->job;
     struct level_set_counts counts;
 
-    queue_flood(resident, lazy, stream);
+    queue_flood(resident, stream);
     if (!may_stop)
         return;
     GPU_BENCH_TRY(cudaMemcpyAsync(&counts, job->counts, sizeof(counts), cudaMemcpyDeviceToHost, stream));
     GPU_BENCH_TRY(cudaStreamSynchronize(stream));
-    if (!counts.stopped)
-        return;
-    if (lazy)
-        level_set_pack(job, 0, job->slices, stream);
-    GPU_BENCH_TRY(level_set_unite(job, 0, stream));
+    if (counts.stopped)
+        GPU_BENCH_TRY(level_set_unite(job, 0, stream));
 }
 
 static bool
@@ -269,23 +260,17 @@ static int
 time_resident(const struct gpu_bench *bench, const struct resident *resident, struct gpu_bench_result result,
               const std::vector<uint64_t> &expected)
 {
-    const std::string name = result.name;
-    int wrong = 0;
+    const std::string name = std::string(result.name) + "-dense";
 
-    for (int lazy = 0; lazy < 2; lazy++) {
-        std::string full = name + (lazy ? "-lazy" : "-dense");
-
-        queue_flood(resident, lazy, resident->stream);
-        GPU_BENCH_TRY(cudaStreamSynchronize(resident->stream));
-        bool may_stop = was_stopped(resident);
-        result.name = full.c_str();
-        result.median_ms = gpu_bench_median_ms(bench, resident->stream,
-                                               [&](cudaStream_t stream) { segment(resident, lazy, may_stop, stream); });
-        result.mismatches = count_differing(fetch_region(resident).data(), expected);
-        wrong += result.mismatches != 0;
-        gpu_bench_report(bench, &result);
-    }
-    return wrong;
+    queue_flood(resident, resident->stream);
+    GPU_BENCH_TRY(cudaStreamSynchronize(resident->stream));
+    const bool may_stop = was_stopped(resident);
+    result.name = name.c_str();
+    result.median_ms =
+        gpu_bench_median_ms(bench, resident->stream, [&](cudaStream_t stream) { segment(resident, may_stop, stream); });
+    result.mismatches = count_differing(fetch_region(resident).data(), expected);
+    gpu_bench_report(bench, &result);
+    return result.mismatches != 0;
 }
 
 /* Times a job from pinned memory to the mask in host memory, without decoding: the slices are in memory. */
