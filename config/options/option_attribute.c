@@ -76,7 +76,7 @@ const struct option_section option_attribute = {SECTION(attribute_rows, conf_att
 
 /* --------------------------------------------------------------------- several attributes ---- */
 
-bool
+static bool
 option_attribute_is_same(const struct conf_attribute *a, const struct conf_attribute *b)
 {
     return strcmp(a->tag, b->tag) == 0 && option_is_same(a->creator, b->creator);

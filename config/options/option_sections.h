@@ -172,8 +172,7 @@ void option_check_programs(const struct conf *conf, const struct option_spot *sp
 void option_check_rules(const struct conf *conf, const struct option_spot *spot);
 /* Checks the number of different attributes in all rules. */
 void option_check_attributes(const struct conf *conf, const struct option_spot *spot);
-/* Return whether both name the same attribute, and whether they also test it alike. */
-bool option_attribute_is_same(const struct conf_attribute *a, const struct conf_attribute *b);
+/* Returns whether both name the same attribute and test it alike. */
 bool option_attribute_asks_same(const struct conf_attribute *a, const struct conf_attribute *b);
 void option_check_slurm(const struct conf *conf, const struct option_spot *spot);
 void option_check_web(const struct conf *conf, const struct option_spot *spot);

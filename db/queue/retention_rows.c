@@ -127,20 +127,16 @@ stock_note(struct queue *queue, const struct queue_event *about, const char *wha
 int
 stock_mark_object(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
+    static const char *const files[] = {
+        "INSERT INTO removal (path, size_bytes, taken_at) SELECT original_path, size_bytes, received_at FROM object "
+        "WHERE id = ? AND original_path <> '' ON CONFLICT DO NOTHING",
+        "INSERT INTO removal (path) SELECT path FROM object WHERE id = ?1 "
+        "UNION ALL SELECT 'series/' || series_uid || '/' || sop_instance_uid || '.dcm' FROM object "
+        "WHERE id = ?1 AND replaced > 0 ON CONFLICT DO NOTHING",
+    };
     int rc = queue_object_note(queue, "OBJECT_REMOVED", id, sweep->why, now_ms);
     if (rc == 0)
-        rc = database_run(&queue->db,
-                          "INSERT INTO removal (path, size_bytes, taken_at) "
-                          "SELECT original_path, size_bytes, received_at FROM object "
-                          "WHERE id = ? AND original_path <> '' ON CONFLICT DO NOTHING",
-                          VALUES(value_int(id)));
-    if (rc == 0)
-        rc = database_run(&queue->db,
-                          "INSERT INTO removal (path) SELECT path FROM object WHERE id = ?1 "
-                          "UNION ALL SELECT 'series/' || series_uid || '/' || sop_instance_uid "
-                          "  || '.dcm' FROM object WHERE id = ?1 AND replaced > 0 "
-                          "ON CONFLICT DO NOTHING",
-                          VALUES(value_int(id)));
+        rc = stock_run(queue, files, sizeof files / sizeof *files, id);
     return rc < 0 ? rc
                   : database_run(&queue->db,
                                  "UPDATE object SET removed_at = ?2, label = '', "
@@ -179,6 +175,17 @@ stock_objects_with(struct queue *queue, const struct queue_sweep *sweep, int64_t
 int
 stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
+    /* The third finds the preview and the record of jobs without results, and results of rejected jobs: never delivered.
+     * The fourth finds masks, which are patient data as images are. */
+    static const char *const files[] = {
+        "INSERT INTO removal (path, size_bytes, taken_at) SELECT original_path, size_bytes, received_at FROM instance "
+        "WHERE series_id = ? AND original_path <> '' ON CONFLICT DO NOTHING",
+        "INSERT INTO removal (path) SELECT 'series/' || series_uid FROM series WHERE id = ? ON CONFLICT DO NOTHING",
+        "INSERT INTO removal (path) SELECT 'outbox/' || id FROM job "
+        "WHERE series_id = ? AND state <> 'DONE' AND removed_at IS NULL ON CONFLICT DO NOTHING",
+        "INSERT INTO removal (path) SELECT 'programs/' || id FROM program_run "
+        "WHERE series_id = ? AND removed_at IS NULL ON CONFLICT DO NOTHING",
+    };
     int64_t bytes = 0, instances = 0;
     struct queue_ids objects = {0};
     int rc = database_get(&queue->db, "SELECT count(*) FROM instance WHERE series_id = ?", VALUES(value_int(id)),
@@ -187,32 +194,12 @@ stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t 
         rc = database_get(&queue->db, "SELECT sum(size_bytes) FROM instance WHERE series_id = ?", VALUES(value_int(id)),
                           &bytes);
     if (rc >= 0)
-        rc = database_run(&queue->db,
-                          "INSERT INTO removal (path, size_bytes, taken_at) "
-                          "SELECT original_path, size_bytes, received_at FROM instance "
-                          "WHERE series_id = ? AND original_path <> '' ON CONFLICT DO NOTHING",
-                          VALUES(value_int(id)));
+        rc = stock_run(queue, files, sizeof files / sizeof *files, id);
     if (rc == 0)
-        rc = database_run(&queue->db,
-                          "INSERT INTO removal (path) SELECT 'series/' || series_uid FROM series "
-                          "WHERE id = ? ON CONFLICT DO NOTHING",
-                          VALUES(value_int(id)));
-    /* The preview and the record of jobs without results, and results of rejected jobs: never delivered. */
-    if (rc == 0)
-        rc = database_run(&queue->db,
-                          "INSERT INTO removal (path) SELECT 'outbox/' || id FROM job "
-                          "WHERE series_id = ? AND state <> 'DONE' AND removed_at IS NULL ON CONFLICT DO NOTHING",
-                          VALUES(value_int(id)));
-    if (rc == 0)
-        rc = database_run(&queue->db,
-                          "UPDATE job SET removed_at = ?2 WHERE series_id = ?1 "
-                          "AND state <> 'DONE' AND removed_at IS NULL",
-                          VALUES(value_int(id), value_time(now_ms)));
-    if (rc == 0) /* masks are patient data as images are */
-        rc = database_run(&queue->db,
-                          "INSERT INTO removal (path) SELECT 'programs/' || id FROM program_run "
-                          "WHERE series_id = ? AND removed_at IS NULL ON CONFLICT DO NOTHING",
-                          VALUES(value_int(id)));
+        rc = database_run(
+            &queue->db,
+            "UPDATE job SET removed_at = ?2 WHERE series_id = ?1 AND state <> 'DONE' AND removed_at IS NULL",
+            VALUES(value_int(id), value_time(now_ms)));
     if (rc == 0)
         rc = database_run(&queue->db,
                           "UPDATE program_run SET removed_at = ?2 WHERE series_id = ?1 AND removed_at IS NULL",

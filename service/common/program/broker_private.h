@@ -50,8 +50,6 @@ struct broker_process {
     struct broker_warm *warm; /* list */
 };
 
-/* Reads one request. STOP is applied at once, the others wait in their order. */
-void broker_take(struct broker_process *process);
 void broker_answer(struct broker_process *process, const struct broker_answer *answer);
 /* Reports that a warm program has ended. */
 void broker_answer_cold(struct broker_process *process, const char *name);

@@ -42,7 +42,8 @@ broker_read_all(int fd, void *bytes, size_t size)
     return true;
 }
 
-void
+/* Reads one request. STOP is applied at once, the others wait in their order. */
+static void
 broker_take(struct broker_process *process)
 {
     struct broker_request request = {.text = NULL};

@@ -131,7 +131,8 @@ segmentation_restart(struct segmentation *segmentation)
     *segmentation = again;
 }
 
-uint64_t *
+/* Returns the zeroed words of the region of a segment, or NULL with the error filled. */
+static uint64_t *
 segment_reserve(struct segmentation *segmentation, size_t segment, struct error *error)
 {
     const size_t words = segment_mask_words(segmentation->stack);
@@ -142,7 +143,8 @@ segment_reserve(struct segmentation *segmentation, size_t segment, struct error 
     return segmentation->own[segment];
 }
 
-void
+/* Makes these words the region that the method found. */
+static void
 segment_found(struct segmentation *segmentation, size_t segment)
 {
     const uint64_t *bits = segmentation->own[segment];

@@ -175,14 +175,6 @@ segment_mask_bytes(const struct geometry_stack *stack)
     return (int64_t)(segment_mask_words(stack) * sizeof(uint64_t));
 }
 
-/*
- * Returns the zeroed words of the region of a segment, one mask of the grid. The segmentation owns them. Returns NULL with
- * the error filled if there is no memory.
- */
-uint64_t *segment_reserve(struct segmentation *segmentation, size_t segment, struct error *error);
-/* Makes them the region that the method found. */
-void segment_found(struct segmentation *segmentation, size_t segment);
-
 size_t segment_place(const struct segmentation *segmentation, size_t segment);
 
 /* Returns the mask of the segment that `from` names; it must be made. */
