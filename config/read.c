@@ -342,11 +342,12 @@ read_parse_layer(const struct source *source, size_t number, config_t *config, s
     int line = config_error_line(config);
     source_place(source, layer->lines + (line > 0 ? (unsigned)line : 1), place, sizeof(place));
     const char *text = config_error_text(config);
-    bool mixed = text && strcmp(text, "mismatched element type in array") == 0;
+    const bool mixed = text && strcmp(text, "mismatched element type in array") == 0;
+    const bool other = text && strcmp(text, "syntax error") != 0;
     return error_set(error, -EINVAL, CODE_NONE, "%s: %s", place,
-                     mixed  ? "integers and decimals are mixed in one [ ]: write 0.0 for 0"
-                     : text ? text
-                            : "syntax error");
+                     mixed   ? "integers and decimals are mixed in one [ ]: write 0.0 for 0"
+                     : other ? text
+                             : "syntax error: check quotes, brackets and semicolons up to this line");
 }
 
 int

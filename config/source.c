@@ -252,6 +252,8 @@ scan_lexeme(struct scanner *scanner, bool line_begins)
         return scan_word(scanner);
     if (isdigit((unsigned char)c) || c == '.' || c == '-' || c == '+')
         return scan_number(scanner);
+    if (c == '@')
+        return scan_fail(scanner, "@include and @overlay must begin a line");
     int rc = scan_structure(scanner, c);
     return rc < 0 ? rc : scan_copy(scanner, scanner->at + 1);
 }
