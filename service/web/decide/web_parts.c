@@ -70,7 +70,7 @@ web_parts_read(const char *bytes, size_t size, const char *type, struct web_part
     const size_t length = parts_delimiter(type, delimiter);
     const char *const end = bytes + size;
     if (length == 0 || size < length || memcmp(bytes, delimiter + 2, length - 2) != 0)
-        return "its boundary is not as the type has it";
+        return "its boundary differs from that of the Content-Type";
     for (const char *at = bytes + length - 2; end - at >= 2 && memcmp(at, "--", 2) != 0;) {
         const size_t left = (size_t)(end - at);
         const char *body = memmem(at, left < MAX_PART_HEAD ? left : MAX_PART_HEAD, "\r\n\r\n", 4);
