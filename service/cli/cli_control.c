@@ -171,7 +171,11 @@ no_daemon(const char *root, int rc)
 {
     char why[PATH_MAX + 64];
     const char *state = cli_no_answer(root, CLI_DAEMON_SECONDS, rc, why, sizeof why);
-    cli_print_error("%s%s", why, strcmp(state, "not running") == 0 ? ": start it (systemctl start noctule)" : "");
+    cli_print_error("%s%s", why,
+                    strcmp(state, "not running") == 0
+                        ? ": start it (systemctl start noctule, or noctuled --config FILE)"
+                    : strcmp(state, "not answering") == 0 ? ": it may be starting or busy; try again, or read its log"
+                                                          : "");
     return EXIT_NO_DAEMON;
 }
 

@@ -160,7 +160,7 @@ def test_commands_fail_when_the_daemon_is_stopped(daemon):
     asking = [subprocess.Popen([BIN / "noctule", "--config", d.config, *command], text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, env={**os.environ, **HURRY}) for command in ASKED]
     told = [(each.communicate(timeout=60), each.returncode) for each in asking]
-    words = f"noctule: noctuled (process {d.process.pid}) did not answer within 10 seconds\n"
+    words = f"noctule: noctuled (process {d.process.pid}) did not answer within 10 seconds: it may be starting or busy; try again, or read its log\n"
     for command, ((out, error), status) in zip(ASKED, told):
         assert (status, out, error) == (4, "", words), command
     os.kill(d.process.pid, signal.SIGCONT)

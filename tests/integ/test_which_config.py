@@ -123,7 +123,8 @@ def test_one_running_daemon(machine, tmp_path):
     assert f"root {root}" in machine.noctule("ping").stdout
     assert "there is no job 1" in machine.noctule("cancel", "1", status=3).stderr  # also for commands with effects
     # A given configuration has precedence, and commands that need none search no process.
-    assert machine.noctule("--config", other, "ping", status=NO_DAEMON).stderr.endswith(f"with root {other.parent}/root: start it (systemctl start noctule)\n")
+    assert machine.noctule("--config", other, "ping", status=NO_DAEMON).stderr.endswith(
+        f"with root {other.parent}/root: start it (systemctl start noctule, or noctuled --config FILE)\n")
     assert str(other) in machine.noctule("check-config", NOCTULE_CONFIG=str(other)).stdout
     for words in (("check-config", other), ("version",), ("help",), ("presets",), ("status", "--help")):
         assert not machine.noctule(*words).stderr
