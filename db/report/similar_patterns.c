@@ -49,6 +49,9 @@ struct pattern_search {
 
     struct pattern_candidate *candidates; /* a heap, the lowest bound first */
     size_t candidate_count, candidate_room;
+
+    int64_t *unlisted; /* ascending ids of jobs that are not listed; blocks do not know the states of jobs */
+    size_t unlisted_count;
 };
 
 static int
@@ -129,6 +132,51 @@ pattern_read_query(struct pattern_search *search)
     return rc;
 }
 
+/* Indices find the few jobs that are not listed. */
+static int
+pattern_read_unlisted(struct pattern_search *search)
+{
+    struct database *db = &search->common->report->db;
+    sqlite3_stmt *row;
+    size_t room = 0;
+    int rc = database_start(db,
+                            "SELECT id FROM job WHERE superseded_by IS NOT NULL UNION SELECT id FROM job "
+                            "WHERE state IN ('REVIEW', 'REJECTED', 'FAILED', 'CANCELLED') ORDER BY id",
+                            NO_VALUES, &row);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(db, row)) == 1) {
+        if (search->unlisted_count == room) {
+            room = room ? 2 * room : 256;
+            int64_t *grown = realloc(search->unlisted, room * sizeof *grown);
+            if (!grown) {
+                rc = pattern_no_memory(search);
+                break;
+            }
+            search->unlisted = grown;
+        }
+        search->unlisted[search->unlisted_count++] = sqlite3_column_int64(row, 0);
+    }
+    database_end(row);
+    return rc;
+}
+
+static bool
+pattern_is_listed(const struct pattern_search *search, int64_t job)
+{
+    size_t first = 0, end = search->unlisted_count;
+    while (first < end) {
+        const size_t middle = first + (end - first) / 2;
+        if (search->unlisted[middle] == job)
+            return false;
+        if (search->unlisted[middle] < job)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return true;
+}
+
 /* -------------------------------------------------------------------------------- candidates -- */
 
 static int
@@ -156,7 +204,8 @@ pattern_end_block(struct pattern_search *search)
     for (size_t i = 0; rc == 0 && i < search->region_count; i++) {
         const struct pattern_sum *sum = &search->sums[i];
         if (search->regions[i].job == search->common->job ||
-            (search->pipeline && search->regions[i].pipeline != search->pipeline))
+            (search->pipeline && search->regions[i].pipeline != search->pipeline) ||
+            !pattern_is_listed(search, search->regions[i].job))
             continue;
         if (sum->patterns < search->wanted_count) {
             found->other_settings += sum->fits;
@@ -577,6 +626,8 @@ similar_by_patterns(struct similar_search *common)
     search->found = common->found;
     int rc = pattern_read_query(search);
     if (rc == 0)
+        rc = pattern_read_unlisted(search);
+    if (rc == 0)
         rc = pattern_scan_blocks(search);
     if (rc == 0)
         rc = pattern_scan_rows(search);
@@ -587,6 +638,7 @@ similar_by_patterns(struct similar_search *common)
     free(search->regions);
     free(search->sums);
     free(search->candidates);
+    free(search->unlisted);
     free(search);
     return rc;
 }
