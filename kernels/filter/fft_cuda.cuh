@@ -291,6 +291,15 @@ fft_times(double2 a, struct fft_value root)
     return make_double2(a.x * root.re - a.y * root.im, a.x * root.im + a.y * root.re);
 }
 
+/* As fft_times, by a root in device memory, which one instruction reads. */
+__device__ static __forceinline__ double2
+fft_turned(double2 a, const struct fft_value *root)
+{
+    const double2 value = *(const double2 *)(const void *)root;
+
+    return fft_times(a, {value.x, value.y});
+}
+
 template <int STRIDE>
 __device__ static __forceinline__ void
 fft_four(const double2 *t, double2 *x)
@@ -704,8 +713,8 @@ fft_stage_read(const Tile &tile, const struct fft_stage &stage, int i, int n, do
         for (int j = 0; j < 3; j++) {
             double2 x[3] = {t[j], t[j + 3], t[j + 6]};
 
-            x[1] = fft_times(x[1], turns[0]);
-            x[2] = fft_times(x[2], turns[stage.length]);
+            x[1] = fft_turned(x[1], turns);
+            x[2] = fft_turned(x[2], turns + stage.length);
             fft_three(x, tile.third);
             t[j] = x[0];
             t[j + 3] = x[1];
@@ -713,8 +722,8 @@ fft_stage_read(const Tile &tile, const struct fft_stage &stage, int i, int n, do
         }
 #pragma unroll
         for (int q = 0; q < 3; q++) {
-            double2 x[3] = {t[3 * q], fft_times(t[3 * q + 1], turns[(2 + 2 * q) * stage.length]),
-                            fft_times(t[3 * q + 2], turns[(3 + 2 * q) * stage.length])};
+            double2 x[3] = {t[3 * q], fft_turned(t[3 * q + 1], turns + (2 + 2 * q) * stage.length),
+                            fft_turned(t[3 * q + 2], turns + (3 + 2 * q) * stage.length)};
 
             fft_three(x, tile.third);
             t[3 * q] = x[0];
@@ -725,7 +734,7 @@ fft_stage_read(const Tile &tile, const struct fft_stage &stage, int i, int n, do
         if (!FIRST)
 #pragma unroll
             for (int j = 1; j < RADIX; j++)
-                t[j] = fft_times(t[j], turns[(j - 1) * stage.length]);
+                t[j] = fft_turned(t[j], turns + (j - 1) * stage.length);
         if constexpr (RADIX == 3)
             fft_three(t, tile.third);
         else

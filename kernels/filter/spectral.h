@@ -88,15 +88,31 @@ spectral_quotient(double a, double b)
 #endif
 }
 
+/* Splits u = m 2^e, sqrt(1/2) <= m < sqrt(2), for 1/4 <= u <= 4. Returns m. A GPU does it with
+ * integers, since doubles limit its kernels. */
+SPECTRAL_INLINE double
+spectral_split_octave(double u, double *e)
+{
+#ifdef __CUDACC__
+    const int64_t bits = __double_as_longlong(u), octave = (bits - INT64_C(0x3FE6A09E667F3BCD)) >> 52;
+
+    *e = (double)(int32_t)octave;
+    return __longlong_as_double(bits - octave * (INT64_C(1) << 52));
+#else
+    const double above[4] = {u >= 0x1.6a09e667f3bcdp-2 ? 1.0 : 0.0, u >= 0x1.6a09e667f3bcdp-1 ? 1.0 : 0.0,
+                             u >= 0x1.6a09e667f3bcdp+0 ? 1.0 : 0.0, u >= 0x1.6a09e667f3bcdp+1 ? 1.0 : 0.0};
+
+    *e = above[0] + above[1] + above[2] + above[3] - 2;
+    return u * 4 * (1 - above[0] / 2) * (1 - above[1] / 2) * (1 - above[2] / 2) * (1 - above[3] / 2);
+#endif
+}
+
 /* Returns cos(pi / 4 log2(u)) for 1/4 <= u <= 4, otherwise 0. */
 SPECTRAL_INLINE double
 spectral_ring(double u)
 {
-    const double above[4] = {u >= 0x1.6a09e667f3bcdp-2 ? 1.0 : 0.0, u >= 0x1.6a09e667f3bcdp-1 ? 1.0 : 0.0,
-                             u >= 0x1.6a09e667f3bcdp+0 ? 1.0 : 0.0, u >= 0x1.6a09e667f3bcdp+1 ? 1.0 : 0.0};
-    /* u = m 2^e, sqrt(1/2) <= m < sqrt(2) */
-    const double e = above[0] + above[1] + above[2] + above[3] - 2;
-    const double m = u * 4 * (1 - above[0] / 2) * (1 - above[1] / 2) * (1 - above[2] / 2) * (1 - above[3] / 2);
+    double e;
+    const double m = spectral_split_octave(u, &e);
     const double s = spectral_quotient(m - 1, m + 1), z = s * s;
     double log = 1.0 / 21, angle, y, cosine = 1.0 / 2432902008176640000.0; /* 20! */
 

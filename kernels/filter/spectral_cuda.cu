@@ -96,17 +96,19 @@ FFT_BOUNDS(FAST) spectral_rows_back(const __grid_constant__ struct spectral_job 
     const double2 *const second = job.spectrum + spectral_place(job, 0, row + 1 < rows ? row + 1 : 0, blockIdx.x);
     int32_t *const to = job.codes + ((int64_t)blockIdx.x * rows + y) * columns;
 
+    for (int k = kept + walk.first; k <= columns - kept; k += walk.next)
+        space.now[fft_slot(tile, k) + slot] = make_double2(0, 0);
     spectral_along(
-        walk, columns / 2 + 1,
+        walk, kept,
         [&](int k) {
-            const int64_t from = spectral_place(job, k < kept ? k : 0, 0, 0);
+            const int64_t from = spectral_place(job, k, 0, 0);
 
             return spectral_two{first[from], second[from]};
         },
         [&](int k, const struct spectral_two &two) {
-            const bool is_zero = k >= kept, is_real = is_zero || k == 0 || 2 * k == columns;
-            const double2 a = make_double2(is_zero ? 0 : two.first.x, is_real ? 0 : two.first.y);
-            const double2 b = make_double2(is_zero ? 0 : two.second.x, is_real ? 0 : two.second.y);
+            const bool is_real = k == 0 || 2 * k == columns;
+            const double2 a = make_double2(two.first.x, is_real ? 0 : two.first.y);
+            const double2 b = make_double2(two.second.x, is_real ? 0 : two.second.y);
 
             space.now[fft_slot(tile, k) + slot] = make_double2(a.x - b.y, a.y + b.x);
             if (k > 0 && 2 * k < columns)
@@ -141,12 +143,15 @@ __device__ static __forceinline__ void
 spectral_fill_rings(const struct spectral_line_rings &rings, const struct spectral_plan *plan,
                     const struct spectral_sums *sums, int first, int next)
 {
+    double ahead = plan->axis[2].plus[min(first, rings.half - 1)]; /* read before the next place needs it */
+
     for (int k = first; k < rings.half; k += next) {
-        const double square = plan->axis[2].plus[k], plus = sums->plus + square, minus = sums->minus + square;
+        const double square = ahead, plus = sums->plus + square, minus = sums->minus + square;
         double2 ring = make_double2(0, 0);
 
         if (spectral_has_ring(plus) || spectral_has_ring(minus)) /* both at once */
             ring = make_double2(spectral_ring(plus), spectral_ring(minus));
+        ahead = plan->axis[2].plus[min(k + next, rings.half - 1)];
         rings.values[k << rings.shift] = ring.x;
         rings.values[(rings.half + k) << rings.shift] = ring.y;
     }
@@ -187,7 +192,7 @@ FFT_BOUNDS(FAST) spectral_across(const __grid_constant__ struct spectral_job job
         double2 value = make_double2(0, 0);
 
         if (!skips && (FORWARD || !spectral_is_outside_of(outside, i)))
-            value = column[i * stride];
+            value = __ldcg(&column[i * stride]);
         return value;
     };
     const auto store = [&](int i, double2 value, int, int slot) {
