@@ -184,6 +184,7 @@ struct dicom_instance {
     bool flat;
     /* of an image file (service/pipeline/image_file.h): its values are reals, and stored values only come close to them */
     bool has_reals;
+    bool has_none; /* some of these are NAN */
     bool has_padding;
     int32_t padding_lo, padding_hi; /* stored values, inclusive (Pixel Padding Value, Range Limit) */
     enum image_pixel pixel;         /* type of the values from dicom_pixels_read */

@@ -750,8 +750,7 @@ wish_conclude(struct wish *wish, const bool wanted[CLASSES])
     if (wish->resamples && !(mm[0] == mm[1] && (mm[1] == mm[2] || mm[2] == 0) && mm[0] > 0))
         wish_refuse(wish, "resampledPixelSpacing must be three equal numbers, or two and 0 for slices that stay");
     if (wish->resamples)
-        fputs("# resampledPixelSpacing: a region of one voxel along an axis is interpolated along it too; in "
-              "pyradiomics not\n",
+        fputs("# resampledPixelSpacing: a region of one voxel along a resampled axis has no values (THIN_REGION)\n",
               wish->notes);
     if (wish->has_range && wish->sigma_range && !(wish->range[0] == -wish->range[1] && wish->range[1] > 0))
         wish_refuse(wish, "resegmentRange must be the same number of standard deviations on both sides");

@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 
+#include "kernels/texture/region.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -499,6 +501,19 @@ grid_crop_mask(const struct grid *grid, const uint64_t *on_planes, uint64_t *bit
     }
 }
 
+bool
+grid_leaves_out(const struct grid *grid, const uint64_t *on_planes)
+{
+    struct texture_box box;
+    bool thin = false;
+    if (!grid->pyradiomics)
+        return false;
+    texture_box_of(on_planes, &grid->planes.extent, &box);
+    for (int axis = 0; axis < (grid->source->flat ? 2 : 3); axis++)
+        thin |= box.size[axis] == 1 && grid->to.spacing[axis] != grid->source->spacing[axis];
+    return thin;
+}
+
 int
 grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits, struct image_mask *mask,
                   struct error *error)
@@ -509,7 +524,9 @@ grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t *
     int rc = grid_reserve_mask(&grid->to.extent, bits, mask, error);
     if (rc == 0 && grid->same)
         grid_crop_mask(grid, on_planes, *bits, mask);
-    return rc || grid->same ? rc : resample(&grid->planes, &grid->to, on_planes, *bits, &mask->voxels, error);
+    return rc || grid->same || grid_leaves_out(grid, on_planes)
+               ? rc
+               : resample(&grid->planes, &grid->to, on_planes, *bits, &mask->voxels, error);
 }
 
 int

@@ -219,7 +219,11 @@ int grid_mask_on_planes(const struct grid *grid, const struct image_mask *mask, 
 /* Converts a mask of the planes to the grid, as above. */
 int grid_mask_of_planes(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits, struct image_mask *mask,
                         struct error *error);
-/* Converts a mask of the planes to a grid of other voxels; a voxel is set if at least half of it is. As above. */
+/* Returns whether a region of the planes has no mask on a grid by the rules of pyradiomics: pyradiomics keeps the spacing along an
+ * axis on which the region is one voxel thick. */
+bool grid_leaves_out(const struct grid *grid, const uint64_t *on_planes);
+/* Converts a mask of the planes to a grid of other voxels; a voxel is set if at least half of it is. Empty if the grid leaves it
+ * out. As above. */
 int grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits, struct image_mask *mask,
                       struct error *error);
 /* Converts a map of the grid to the planes, as above; NULL makes no map. */

@@ -99,7 +99,7 @@ image_keeps_values(enum volume_type type)
 struct image_values {
     const char *path;
     double lowest, highest;
-    bool whole;
+    bool whole, has_none;
 };
 
 static int
@@ -108,7 +108,8 @@ image_take_range(void *context, int64_t first, const double *block, int64_t coun
     struct image_values *values = context;
     for (int64_t i = 0; i < count; i++) {
         const double value = block[i];
-        if (!isfinite(value))
+        values->has_none = values->has_none || isnan(value);
+        if (isinf(value))
             return error_set_files(error, -EINVAL, CODE_IMAGE_FILE_VALUES, values->path, NULL,
                                    "voxel %" PRId64 " of the file is not a finite number", first + i);
         values->whole = values->whole && value == rint(value);
@@ -118,13 +119,18 @@ image_take_range(void *context, int64_t first, const double *block, int64_t coun
     return 0;
 }
 
+/* Whether the values of a file are reals, and some of them NAN. */
+struct image_reals {
+    bool any, has_none;
+};
+
 /* Chooses the type of the stored values, and their rescale. */
 static int
 image_choose_pixel(const char *path, const struct volume_header *header, enum image_pixel *pixel,
-                   struct image_rescale *rescale, bool *has_reals, struct error *error)
+                   struct image_rescale *rescale, struct image_reals *reals, struct error *error)
 {
-    struct image_values values = {path, INFINITY, -INFINITY, true};
-    *has_reals = false;
+    struct image_values values = {path, INFINITY, -INFINITY, true, false};
+    *reals = (struct image_reals){false, false};
     *rescale = (struct image_rescale){header->slope, header->intercept};
     *pixel = header->type == VOLUME_UINT8 ? IMAGE_UINT8 : header->type == VOLUME_UINT16 ? IMAGE_UINT16 : IMAGE_INT16;
     if (image_keeps_values(header->type))
@@ -135,16 +141,29 @@ image_choose_pixel(const char *path, const struct volume_header *header, enum im
     *pixel = values.lowest < 0 ? IMAGE_INT16 : IMAGE_UINT16;
     const struct image_range range = image_pixel_range(*pixel);
     *rescale = (struct image_rescale){1, 0};
-    if (values.whole && values.lowest >= range.lo && values.highest <= range.hi)
+    if (values.whole && !values.has_none && values.lowest >= range.lo && values.highest <= range.hi)
         return 0;
     *pixel = IMAGE_UINT16;
-    *has_reals = true;
+    *reals = (struct image_reals){true, values.has_none};
     *rescale = (struct image_rescale){(values.highest - values.lowest) / UINT16_MAX, values.lowest};
     if (isfinite(rescale->slope) && rescale->slope >= DBL_MIN)
         return 0;
     return error_set_files(error, -EINVAL, CODE_IMAGE_FILE_VALUES, path, NULL,
                            "the values of the file range from %.9g to %.9g, which is too large or too small a range",
                            values.lowest, values.highest);
+}
+
+/* Returns the use of values beyond the segments by a group of texture; NULL: none. */
+static const char *
+image_needs_others(const struct texture_options *options)
+{
+    return options->regions & CONF_VOLUME ? "the volume is measured"
+           : options->resample            ? "it is resampled"
+           : options->filter              ? "it is filtered"
+           : options->normalise           ? "it is normalised"
+           : options->voxelwise           ? "maps of features use neighbours of a region"
+           : options->response            ? "responses have the whole volume"
+                                          : NULL;
 }
 
 int
@@ -160,7 +179,25 @@ image_file_keep_reals(const struct conf_pipeline *pipeline, struct grid *grid, s
     if (why)
         return error_set_files(error, -EINVAL, CODE_IMAGE_FILE_VALUES, path, NULL,
                                "the image needs whole numbers of 16 bits, because %s", why);
+    for (size_t g = 0; g < pipeline->texture_count && grid->source_instances[0]->has_none && !why; g++)
+        why = image_needs_others(&pipeline->texture[g]);
+    if (why)
+        return error_set_files(error, -EINVAL, CODE_IMAGE_FILE_VALUES, path, NULL,
+                               "voxels of the image are not a finite number, and %s", why);
     return grid_reserve_reals(grid) ? error_set_system(error, -ENOMEM, "hold the values of an image") : 0;
+}
+
+int
+image_file_check_region(const struct grid *grid, const uint64_t *bits, const char *label, struct error *error)
+{
+    const int64_t columns = grid->stack->columns, rows = grid->stack->rows;
+    for (int64_t i = 0; i < columns * rows * grid->stack->plane_count; i++)
+        if (isnan(grid->reals[i]) && image_has(bits, columns, i / columns, i % columns))
+            return error_set_files(error, -EINVAL, CODE_IMAGE_FILE_VALUES, grid->source_instances[0]->path, NULL,
+                                   "voxel %" PRId64 ", %" PRId64 ", %" PRId64 " of \"%s\" is not a finite number",
+                                   i % columns, i / columns % rows,
+                                   (int64_t)grid->stack->planes[i / columns / rows].frame, label);
+    return 0;
 }
 
 /* -------------------------------------------------------------------------------- header ---- */
@@ -242,13 +279,13 @@ image_file_peek(const char *path, int32_t number, struct dicom_instance **instan
     struct volume_header header;
     struct image_rescale rescale;
     enum image_pixel pixel;
-    bool has_reals;
+    struct image_reals reals;
     *instance = NULL;
     int rc = image_read_header(path, &header, error);
     if (rc == 0)
         rc = image_check_grid(path, &header, error);
     if (rc == 0)
-        rc = image_choose_pixel(path, &header, &pixel, &rescale, &has_reals, error);
+        rc = image_choose_pixel(path, &header, &pixel, &rescale, &reals, error);
     if (rc)
         return rc;
     struct dicom_instance *made = calloc(1, sizeof *made);
@@ -256,7 +293,8 @@ image_file_peek(const char *path, int32_t number, struct dicom_instance **instan
         dicom_instance_free(made);
         return error_set_system(error, -ENOMEM, "read the header of an image");
     }
-    made->has_reals = has_reals;
+    made->has_reals = reals.any;
+    made->has_none = reals.has_none;
     *instance = made;
     return 0;
 }
@@ -282,6 +320,7 @@ struct image_decoding {
     int64_t plane_voxels;
     int32_t *plane_of; /* of each slice of the file; -1: not in the stack */
     double *reals;     /* NULL: the image has none */
+    bool has_none;     /* reals may be NAN: the lowest value is stored */
     struct image_rescale rescale;
 };
 
@@ -307,7 +346,7 @@ image_store(const struct image_decoding *decoding, int64_t first, const double *
         for (int64_t i = 0; i < count; i++) {
             const double value = image_nearest((values[i] - decoding->rescale.intercept) / decoding->rescale.slope);
             const int32_t whole = (int32_t)(value > lo ? value < hi ? value : hi : lo);
-            others |= whole != value;
+            others |= (whole != value) & !(decoding->has_none & (value != value));
             words[i] = (uint16_t)whole;
         }
         return others == 0;
@@ -348,6 +387,7 @@ image_file_decode(const struct decode_request *request, struct error *error)
                                       .pixel = stack->pixel,
                                       .plane_voxels = (int64_t)stack->columns * stack->rows,
                                       .reals = request->reals,
+                                      .has_none = instance->has_none,
                                       .rescale = {instance->frames[0].slope, instance->frames[0].intercept},
                                       .plane_of = calloc((size_t)instance->frame_count, sizeof *decoding.plane_of)};
     struct volume_header header;

@@ -5,7 +5,8 @@
  * Values. A file type of at most 16 bits gives the stored values, and the slope of the file is the rescale. So do whole numbers
  * from -32768 to 32767, or from 0 to 65535, of other types. Any other finite values are reals (has_reals): texture uses them
  * as they are. Their stored values, 65536 steps from the lowest to the highest value, serve the preview, and the measures of a
- * segment in job.json.
+ * segment in job.json. Reals may be NAN (has_none), stored as the lowest value, but not in a segment, and not where values beyond
+ * segments are used.
  *
  * Geometry. Slices are the third axis of the file, in LPS (volume_file.h); geometry_group() sorts them along their normal.
  *
@@ -33,9 +34,13 @@ int image_file_peek(const char *path, int32_t number, struct dicom_instance **in
 
 /*
  * Reserves room for the values of an image with reals, and checks that the pipeline needs no stored values of it: for
- * segments by value, quantities, or rounded texture. Code: IMAGE_FILE_VALUES (-EINVAL), also for a tilted image.
+ * segments by value, quantities, or rounded texture; with NAN also none beyond the segments. Code: IMAGE_FILE_VALUES (-EINVAL),
+ * also for a tilted image.
  */
 int image_file_keep_reals(const struct conf_pipeline *pipeline, struct grid *grid, struct error *error);
+
+/* Checks that no voxel of a region is NAN, once the image is decoded. Code: IMAGE_FILE_VALUES (-EINVAL). */
+int image_file_check_region(const struct grid *grid, const uint64_t *bits, const char *label, struct error *error);
 
 /* Computes the digest of a file, in the form of a UID. Code: FILE_UNREADABLE. */
 int image_file_digest(const char *path, char digest[DICOM_UID_SIZE], struct error *error);

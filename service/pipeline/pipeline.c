@@ -724,6 +724,11 @@ compute(struct job *job)
     for (size_t i = 0; rc == 0 && job->source.grid.straight && i < job->pipeline->segment_count; i++)
         if (job->segmentation.masks[i].bits)
             grid_cut_padding(&job->source.grid, job->voxels, &job->segmentation.masks[i]);
+    for (size_t i = 0; rc == 0 && job->source.grid.source_instances[0]->has_none && i < job->pipeline->segment_count;
+         i++)
+        if (job->segmentation.masks[i].bits && !job->pipeline->segments[i].hidden)
+            rc = image_file_check_region(&job->source.grid, job->segmentation.masks[i].bits,
+                                         job->pipeline->segments[i].label, &report->error);
     if (rc == 0)
         rc = report_segments(job);
     if (rc == 0)

@@ -111,6 +111,41 @@ def test_regions_at_the_far_border(measured, tmp_path, shape, spacing, mm, inter
     assert assert_equal(row, theirs, ("log-sigma",)) == 11 * 91
 
 
+@pytest.mark.parametrize("kind", ("float32", "float64"))
+@pytest.mark.parametrize("more", ("", ", force2D: true", ", resegmentRange: [-90, 60]", ", binCount: 16"))
+def test_voxels_beyond_the_region_that_are_not_numbers(measured, tmp_path, more, kind):
+    values, inside = ball((12, 20, 22), 3)
+    values = (values * 100).astype(kind)
+    values[~inside & (np.random.default_rng(1).random(inside.shape) < 0.4)] = np.nan
+    image, region = write_pair(tmp_path, values, inside, -1)
+    file, row = measured(f"setting: {{ binWidth: 7.3{more} }}\nimageType:\n  Original: {{}}\nfeatureClass:\n" + "".join(
+        f"  {name}:\n" for name in CLASSES), tmp_path / "image.nrrd", tmp_path / "mask.nrrd")
+    theirs = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(image, region)
+    assert assert_equal(row, theirs) == 91
+
+
+@pytest.mark.parametrize("axis", (0, 1, 2))
+def test_resampled_regions_of_one_voxel(measured, tmp_path, axis):
+    """pyradiomics does not resample along such an axis: there are no values then. It is equal if the axis keeps its spacing."""
+    values, inside = ball((12, 20, 22), 3)
+    thin = np.zeros_like(inside)
+    thin[(np.s_[:],) * axis + (6,)] = inside[(np.s_[:],) * axis + (6,)]
+    image, region = write_pair(tmp_path, np.round(values * 300).astype(np.int16), thin, 1)
+    text = ("setting: {{ resampledPixelSpacing: [1.103, 1.103, {}], interpolator: sitkLinear, minimumROIDimensions: 1 }}\nimageType:\n  Original: {{}}\n"
+            "featureClass:\n" + "".join(f"  {name}:\n" for name in CLASSES))
+    file, row = measured(text.format(1.103), tmp_path / "image.nrrd", tmp_path / "mask.nrrd")
+    names = [name for name in row if name.startswith("original_")]
+    assert len(names) >= 91 and all(row[name] == "" for name in names)
+    features = json.loads(next((tmp_path / "out").rglob("features.json")).read_text())
+    assert {feature["reason"] for feature in features} == {"THIN_REGION"}
+    file, row = measured(text.format(0), tmp_path / "image.nrrd", tmp_path / "mask.nrrd")
+    if axis > 0:
+        assert all(row[name] == "" for name in names)
+        return
+    theirs = radiomics.featureextractor.RadiomicsFeatureExtractor(str(file)).execute(image, region)
+    assert assert_equal(row, theirs) == 91
+
+
 REGIONS = {"one slice": np.s_[5], "one row of slices": np.s_[:, 9], "one line": np.s_[:, 9, 10], "ball": ...}
 
 

@@ -446,9 +446,20 @@ def test_a_mask_on_another_grid(run, tmp_path):
 
 
 def test_values_that_are_not_finite(run, tmp_path):
-    values = np.ones((9, 17, 20), np.float32)
-    values[3, 4, 5] = np.nan
-    assert "IMAGE_FILE_VALUES" in run(*small(tmp_path, values=values), status=1).stderr
+    """NaN beyond the regions is possible if no value there is used (test_image_types.py)."""
+    inside = ball((9, 17, 20), 3)[1]
+    place = tuple(np.argwhere(inside)[7])
+    for value, at, texture, text in (
+            (np.inf, (0, 0, 0), PROFILE, "is not a finite number"),
+            (np.nan, place, PROFILE, "voxel {}, {}, {} of \"mask\" is not a finite number".format(*place)),
+            (np.nan, (0, 0, 0), PROFILE + ' filter = { kind = "pyradiomics-wavelet"; wavelet = "haar"; kernels = "LLL"; };', "it is filtered"),
+            (np.nan, (0, 0, 0), PROFILE + " normalise = { scale = 1.0; };", "it is normalised"),
+            (np.nan, (0, 0, 0), PROFILE + ' regions = [ "volume" ];', "the volume is measured"),
+            (np.nan, (0, 0, 0), PROFILE + ' resample = { isotropic_mm = 2.0; interpolation = "pyradiomics-linear"; };', "it is resampled")):
+        values = np.linspace(0, 99, 9 * 17 * 20, dtype=np.float32).reshape(9, 17, 20)
+        values[at] = value
+        told = run(*small(tmp_path, values=values), texture=texture, status=1).stderr
+        assert "IMAGE_FILE_VALUES" in told and text in told
 
 
 def test_reals_are_not_rounded(run, tmp_path):

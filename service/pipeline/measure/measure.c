@@ -514,6 +514,8 @@ begin_set(struct step *step, const struct measured *measured)
     /* Of such a family a 2-D image has no feature. Counting a ball per pixel took seconds for large ones. */
     if (step->request->flat && family->space == FEATURE_OF_VOLUME && !family->definitions[0].of_voxels)
         missing = FEATURE_NO_DEPTH;
+    if (measured->named->all)
+        missing = measured->named->all;
     const size_t bytes = family->bytes && !missing ? family->bytes(measured->region, measured->set) : 0;
     if (family->needs == FEATURE_NEEDS_LEVELS && measured->region->wide && bytes > VALUING_HELD) {
         missing = FEATURE_TOO_LARGE;

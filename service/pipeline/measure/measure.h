@@ -30,6 +30,7 @@ struct texture_region {
     const char *label;
     const uint64_t *bits;         /* rows of (columns + 63) / 64 words */
     enum feature_missing lengths; /* the reason for which lengths in mm are unknown; else FEATURE_PRESENT */
+    enum feature_missing all;     /* the reason for which all values are missing; else FEATURE_PRESENT */
 };
 
 struct texture_request {

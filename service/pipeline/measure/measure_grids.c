@@ -452,8 +452,10 @@ take_masks(struct texture_groups *groups, size_t group, const struct group_regio
                 rc = grid_mask_by_half(grid, regions->at[r].bits, &masks->bits[r], &mask, error);
     }
     for (size_t r = 0; r < own.count && rc == 0; r++)
-        if (regions->at[r].bits)
+        if (regions->at[r].bits) {
+            regions->at[r].all = grid_leaves_out(grid, regions->at[r].bits) ? FEATURE_THIN_REGION : FEATURE_PRESENT;
             regions->at[r].bits = masks->bits[r];
+        }
     return rc;
 }
 
