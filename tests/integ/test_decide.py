@@ -466,7 +466,7 @@ def test_undone(daemon, tmp_path):
     wait_states(d, ("OUT", "SENT"))
     assert time.time() - began >= 4
     late = site.post("rita", action="undo", subject="job 1")
-    assert late.status == 409 and "over" in late.json["detail"]
+    assert late.status == 409 and "final" in late.json["detail"]
     (job,) = d.jobs()
     assert (job["state"], job["reviewed_by"]) == ("DONE", "rita")
     assert d.stop() == 0
@@ -484,7 +484,7 @@ def test_the_last_moment_of_an_undo(daemon, tmp_path):
     clock.pass_time(660)
     wait_states(d, ("OUT", "SENT"))
     late = site.post("rita", action="undo", subject="job 1")
-    assert late.status == 409 and "over" in late.json["detail"]
+    assert late.status == 409 and "final" in late.json["detail"]
     assert [row["action"] for row in audit(d)] == ["accept", "undo", "accept"]
     assert d.stop() == 0
 

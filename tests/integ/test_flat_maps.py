@@ -258,4 +258,4 @@ def test_the_lists_of_a_job_have_areas(daemon, tmp_path, spacing):
     assert ("AREA (mm2)" in title) == bool(spacing) and (f"{pixels * 0.04:.2f}" in shown) == bool(spacing), shown
     # The note names the size of a pixel in the same way.
     (note,) = [row["note"] for row in d.query("SELECT note FROM v_jobs")]
-    assert ("33 x 45 pixels of 0.1 x 0.4 mm (" if spacing else "33 x 45 pixels (") in note, note
+    assert ("33 x 45 pixels of 0.1 x 0.4 mm," if spacing else "33 x 45 pixels,") in note, note
