@@ -89,11 +89,12 @@ pseudonym_key_fingerprint(const struct pseudonym_key *key, char word[PSEUDONYM_S
 int
 pseudonym_refuse_key(struct error *error)
 {
-    return error_set(error, -ENOKEY, CODE_IDENTIFIER_KEY_CHANGED,
-                     LAYOUT_PSEUDONYM_KEY
-                     " is missing, or not the key of this database: later de-identified copies would have other pseudonyms and "
-                     "UIDs than earlier ones. Restore the key and start noctuled again (operations.md, Backup); or start it "
-                     "once with --new-identifier-key, and tell the recipients of copies.");
+    return error_set(
+        error, -ENOKEY, CODE_IDENTIFIER_KEY_CHANGED,
+        LAYOUT_PSEUDONYM_KEY
+        " is missing, or not the key of this database: later de-identified copies would have other pseudonyms and "
+        "UIDs than earlier ones. Restore the key and start noctuled again (operations.md, Backup); or start it "
+        "once with --new-identifier-key, and tell the recipients of copies.");
 }
 
 int

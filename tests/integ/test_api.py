@@ -64,7 +64,7 @@ def test_every_route_is_in_the_document(site):
     """The rows of both tables of addresses, as their sources have them. This site takes no decisions: integ.decide."""
     web = SOURCE / "service" / "web"
     rows = (web / "api" / "web_api_routes.c").read_text()
-    addresses = set(re.findall(r'\{\.path = "([^"]*)"', rows)) | set(re.findall(r'LIST\("([^"]*)"', rows))
+    addresses = set(re.findall(r'\{\.path = "([^"]*)"', rows)) | set(re.findall(r'(?:LIST|ANSWER)\("([^"]*)"', rows))
     addresses -= {"decisions", "jobs/{job}/corrections"}
     pages = (web / "server" / "web_routes.c").read_text()
     assert set(re.findall(r'\.path = API_ROOT "([^"]*)"', pages)) <= addresses | {"{}", "jobs/{job}/corrections"} and ".path = WEB_PLANES_PATH" in pages

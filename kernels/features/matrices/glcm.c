@@ -322,7 +322,8 @@ static double *
 fill_residual(struct matrix *matrix, const struct occurring *rows, const struct occurring *columns)
 {
     const double total = (double)matrix->total;
-    double *residual = (double *)matrix->counts;
+    void *const place = matrix->counts;
+    double *residual = place;
 
     for (int r = 0; r < rows->count; r++)
         for (int c = 0; c < columns->count; c++) {
