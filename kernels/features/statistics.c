@@ -89,9 +89,9 @@ sort_few_keys(uint64_t *keys, size_t count)
     }
 }
 
-/* Sorts keys in place. `other` has the same size. Bytes from `end` on are equal. */
+/* Sorts keys in place. `other` has the same size. */
 static void
-sort_keys(uint64_t *keys, uint64_t *other, size_t count, int end)
+sort_keys(uint64_t *keys, uint64_t *other, size_t count)
 {
     size_t next;
 
@@ -99,7 +99,7 @@ sort_keys(uint64_t *keys, uint64_t *other, size_t count, int end)
         sort_few_keys(keys, count);
         return;
     }
-    if (sort_keys_by(keys, other, count, 4, end) == other)
+    if (sort_keys_by(keys, other, count, 4, 8) == other)
         memcpy(keys, other, count * sizeof(*keys));
     for (size_t first = 0; first < count; first = next) { /* few of the upper halves are equal */
         for (next = first + 1; next < count && keys[next] >> 32 == keys[first] >> 32;)
@@ -251,7 +251,7 @@ value_list_of_reals(struct kernels_lane *lane, const double *reals, const struct
         keys[i] = sort_key_of(own.items[i]);
     free(own.items);
     if (keys && list->items) {
-        sort_keys(keys, keys + own.count, own.count, 8);
+        sort_keys(keys, keys + own.count, own.count);
         list->size = keys_list(keys, own.count, list->items);
     } else {
         free(list->items);
@@ -633,7 +633,7 @@ ranked_sort(struct kernels_lane *lane, struct value_ranks *ranked, const size_t 
         const size_t values = ranked->before[bin + 1] - ranked->before[bin];
 
         if (wanted[bin] && !keys_are_equal(keys, values))
-            sort_keys(keys, ranked->keys + gathered, values, 8);
+            sort_keys(keys, ranked->keys + gathered, values);
     }
     return 0;
 }

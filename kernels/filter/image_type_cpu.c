@@ -81,7 +81,7 @@ image_type_voxels(const struct image_type_work *work, int64_t row)
         image_type_item_at(step, &work->own->memory, row * step->size[0] + across, across, down, deep);
 }
 
-/* Filters voxels again whose taps are beyond the last column. One or two such taps do not change the sum. */
+/* Filters the voxels again that have taps beyond the last column. One or two such taps do not change the sum. */
 static void
 image_type_row_end(const struct image_type_step *step, const double *from, double *to)
 {

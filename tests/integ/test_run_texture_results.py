@@ -236,7 +236,7 @@ def test_the_summary_names_the_features(run, tmp_path):
 @pytest.mark.parametrize(("setting", "word"), [('filter = { kind = "log"; sigma_mm = 2.0; };', "filtered"),
                                                ("normalise = { };", "normalised")])
 def test_the_summary_has_values_of_the_image_only(run, tmp_path, setting, word):
-    """The summary names no filter. Nothing is interpolated without resample."""
+    """The summary must not name a filter, nor an interpolation without resample."""
     told = run(head(tmp_path / "in"), tmp_path / "out", setting, [SOFT]).stdout
     assert "mean" in values_of(tmp_path / "out")
     assert "mean" not in told and f", {word}" in told and "interpolation" not in told

@@ -188,7 +188,7 @@ Walk::end_item()
     leaf_ = false;
 }
 
-/* Compares the name first, which is what a reader of the message looks for. */
+/* Compares the name first, so that the message names the item. */
 void
 Walk::head(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, const Code *concept)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    WIDE_CHUNK = 512, /* columns whose neighbours are added up together */
+    WIDE_CHUNK = 512, /* columns with neighbours that are added up together */
     WIDE_ROWS = 16,   /* of a block */
 };
 
@@ -50,7 +50,7 @@ wide_index(const struct wide *wide, const int64_t at[3])
     return (at[2] * wide->extent.rows + at[1]) * wide->extent.columns + at[0];
 }
 
-/* Rows of voxels of the box whose neighbours at an offset are in the box too. */
+/* Rows of voxels of the box that have their neighbour at an offset in the box, too. */
 struct wide_rows {
     int64_t first[3], end[3]; /* of these voxels */
     int64_t row, last;
